@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import pytest
 
-from hyperpod_cdk.catalog import hyperpod, instance_groups, instance_types
+from hyperpod_cdk.catalog import hyperpod, instance_groups, instance_types, kubernetes
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from tests.support.tables import row_by_row
 
@@ -22,25 +25,356 @@ def known(name: str) -> InstanceType:
 DOCUMENTED, DOUBTED, WITHOUT = known("ml.p5.48xlarge"), known("ml.p6-b300.48xlarge"), known("ml.m5.2xlarge")
 
 
-def test_a_taint_is_of_one_key_and_effect() -> None:
-    a, b = ("a", "NoSchedule"), ("a", "NoExecute")
-    assert list(instance_groups.repeated_taints([])) == []
-    assert list(instance_groups.repeated_taints([a, b, ("b", "NoSchedule")])) == []
-    said = "must be unique by key and effect, got {} as in taints[{}]; remove one of the two".format
-    assert list(instance_groups.repeated_taints([a, b, a, b, a])) == [
-        (2, said('"a" with NoSchedule', 0)),
-        (3, said('"a" with NoExecute', 1)),
-        (4, said('"a" with NoSchedule', 0)),
+@dataclass(frozen=True, kw_only=True)
+class A:
+    """A taint, a batch or a patching, with the attributes that are set."""
+
+    key: str = ""
+    effect: str = ""
+    instances: int | None = None
+    percent: int | None = None
+    schedule: str | None = None
+    strategy: str | None = None
+    max_batch: A | None = None
+    rollback_batch: A | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """A group that no rule refuses."""
+
+    instance_type: str | None = "ml.p5.48xlarge"
+    instance_types: Sequence[str] = ()
+    count: int = 2
+    min_count: int | None = None
+    capacity: str | None = "on_demand"
+    training_plan_arn: str | None = None
+    deep_health_checks: Sequence[str] = ()
+    threads_per_core: int | None = None
+    network_interface: str | None = None
+    taints: Sequence[A] = ()
+    patching: A | None = None
+    on_create: str | None = None
+    on_init_complete: str | None = None
+
+    def rows(self) -> Iterator[InstanceType]:
+        names = [self.instance_type] if self.instance_type else self.instance_types
+        return (row for name in names if (row := instance_types.get(name)) is not None)
+
+
+Rule = Callable[[Group, instance_groups.Rows], Iterator[instance_groups.Placed]]
+
+RULES: Mapping[str, Rule] = {
+    "types": instance_groups.type_problems,
+    "capacity": instance_groups.capacity_problems,
+    "plan": instance_groups.plan_problems,
+    "minimum": instance_groups.minimum_problems,
+    "checks": instance_groups.health_check_problems,
+    "threads": instance_groups.threads_problems,
+    "interface": instance_groups.network_interface_problems,
+    "taints": instance_groups.taint_problems,
+    "patching": instance_groups.patching_problems,
+    "batches": instance_groups.batch_problems,
+    "scripts": instance_groups.script_problems,
+}
+CPU, ARM, NO_EFA, NO_PLANS = "ml.m5.2xlarge", "ml.m7g.2xlarge", "ml.g5.2xlarge", "ml.g5.12xlarge"
+MISSING_PLAN = (
+    "training_plan_arn is missing, and capacity: training_plan needs it; add the ARN that 'aws sagemaker"
+    " list-training-plans' shows"
+)
+ALONE = (
+    "training_plan_arn needs capacity: training_plan, got {}; set capacity: training_plan or remove training_plan_arn"
+).format
+NOT_SOLD = f"capacity must not be training_plan for {{}}, for which no plans are sold (as of {instance_types.as_of()});"
+CRON = "cron(0 3 ? * SUN *)"
+NO_KIND = "patching must have schedule or strategy, got {}; {}".format
+MEASURE = "patching.{0} must have instances or percent, got {1}; set {0}: {{instances: 1}}".format
+NO_CHECKS = "deep_health_checks must be left out for {}, which has no accelerators to check; remove deep_health_checks"
+STRESS, TAINT = ["instance_stress"], A(key="gpu", effect="NoSchedule")
+NO_TAINTS = (
+    'deep_health_checks cannot be set together with taints, got the taint "gpu": HyperPod taints the nodes itself while'
+    " it checks; remove taints or deep_health_checks"
+)
+ONE_THREAD = (
+    "threads_per_core must be 1 for {}, whose cores have one thread, got 2; set threads_per_core: 1 or remove it"
+)
+NO_INTERFACE = "network_interface must be left out for {}, which has no EFA, got {}; remove network_interface".format
+UNIQUE = "taints[{}] must be unique by key and effect, got {} as in taints[{}]; remove one of the two".format
+
+
+@row_by_row(
+    "changes, problems",
+    [
+        ({}, {}),
+        (
+            {"instance_type": None},
+            {
+                "types": [
+                    (
+                        "instance_type is missing; add instance_type: ml.p5.48xlarge, or instance_types for a flexible"
+                        " group"
+                    )
+                ]
+            },
+        ),
+        (
+            {"instance_types": [CPU]},
+            {
+                "types": [
+                    (
+                        "instance_types cannot be set together with instance_type; remove instance_type for a flexible"
+                        " group, otherwise remove instance_types"
+                    )
+                ]
+            },
+        ),
+        (
+            {"instance_type": None, "instance_types": ["a", "b", "a", "a"]},
+            {
+                "types": [
+                    f"instance_types[{index}] must be named once, got a again after [0]; remove one of the two"
+                    for index in (2, 3)
+                ]
+            },
+        ),
+        ({"instance_type": CPU, "capacity": None}, {}),
+        ({"instance_type": "misspelt", "capacity": None}, {}),
+        (
+            {"capacity": None},
+            {
+                "capacity": [
+                    (
+                        "capacity must say where ml.p5.48xlarge comes from (on_demand, spot or training_plan), because"
+                        " on-demand capacity of accelerated types is scarce; set capacity: training_plan with its"
+                        " training_plan_arn"
+                    )
+                ]
+            },
+        ),
+        (
+            {"capacity": None, "instance_type": None, "instance_types": [CPU, NO_PLANS, "ml.p5.48xlarge"]},
+            {
+                "capacity": [
+                    (
+                        "capacity must say where ml.g5.12xlarge comes from (on_demand or spot), because on-demand"
+                        " capacity of accelerated types is scarce; set capacity: on_demand"
+                    )
+                ]
+            },
+        ),
+        ({"capacity": "training_plan", "training_plan_arn": PLAN}, {}),
+        ({"capacity": "training_plan"}, {"plan": [MISSING_PLAN]}),
+        ({"training_plan_arn": PLAN}, {"plan": [ALONE("capacity: on_demand")]}),
+        ({"instance_type": CPU, "training_plan_arn": PLAN, "capacity": None}, {"plan": [ALONE("no capacity")]}),
+        (
+            {"instance_type": None, "instance_types": [NO_PLANS, "ml.p5.48xlarge", CPU], "capacity": "training_plan"},
+            {
+                "plan": [
+                    *(f"{NOT_SOLD.format(name)} set capacity: on_demand or spot" for name in (NO_PLANS, CPU)),
+                    MISSING_PLAN,
+                ]
+            },
+        ),
+        *(({"min_count": least}, {}) for least in (0, 1, 2)),
+        ({"min_count": 0, "count": 0}, {}),
+        ({"min_count": 3}, {"minimum": ["min_count must be at most count, 2, got 3; set min_count: 2 or less"]}),
+        ({"deep_health_checks": ["instance_stress", "instance_connectivity"]}, {}),
+        ({"taints": [TAINT]}, {}),
+        (
+            {
+                "deep_health_checks": STRESS * 2,
+                "taints": [TAINT],
+                "instance_type": None,
+                "instance_types": [CPU, "ml.p5.48xlarge", ARM],
+            },
+            {
+                "checks": [
+                    (
+                        "deep_health_checks[1] must be named once, got instance_stress again after [0]; remove one of"
+                        " the two"
+                    ),
+                    NO_CHECKS.format(CPU),
+                    NO_CHECKS.format(ARM),
+                    NO_TAINTS,
+                ]
+            },
+        ),
+        ({"threads_per_core": 2}, {}),
+        ({"threads_per_core": 1, "instance_type": ARM}, {}),
+        ({"threads_per_core": 2, "instance_type": "misspelt"}, {}),
+        (
+            {"threads_per_core": 2, "instance_type": None, "instance_types": [CPU, ARM]},
+            {"threads": [ONE_THREAD.format(ARM)]},
+        ),
+        ({"network_interface": "efa"}, {}),
+        (
+            {"network_interface": "efa_only", "instance_type": None, "instance_types": [NO_EFA, "ml.p5.48xlarge", CPU]},
+            {"interface": [NO_INTERFACE(NO_EFA, "efa_only"), NO_INTERFACE(CPU, "efa_only")]},
+        ),
+        ({"taints": [A(key="a", effect="e"), A(key="a", effect="f"), A(key="b", effect="e")]}, {}),
+        (
+            {"taints": [A(key=key, effect=effect) for key, effect in ("ae", "af", "ae", "af", "ae")]},
+            {"taints": [UNIQUE(2, '"a" with e', 0), UNIQUE(3, '"a" with f', 1), UNIQUE(4, '"a" with e', 0)]},
+        ),
+        ({"patching": A(schedule=CRON, max_batch=A(percent=1), rollback_batch=A(instances=1))}, {}),
+        ({"patching": A(strategy="when_idle")}, {}),
+        ({"patching": A()}, {"patching": [NO_KIND("neither", f"set schedule: {CRON} or strategy: when_idle")]}),
+        (
+            {"patching": A(schedule=CRON, strategy="when_idle", rollback_batch=A())},
+            {
+                "patching": [
+                    NO_KIND("both", "remove schedule or strategy"),
+                    "patching.rollback_batch needs max_batch, got none; add max_batch: {instances: 1}",
+                ],
+                "batches": [MEASURE("rollback_batch", "neither")],
+            },
+        ),
+        (
+            {"patching": A(schedule=CRON, max_batch=A(), rollback_batch=A(instances=1, percent=1))},
+            {"batches": [MEASURE("max_batch", "neither"), MEASURE("rollback_batch", "both")]},
+        ),
+        ({"on_create": "a.sh"}, {}),
+        ({"on_init_complete": "b.sh"}, {}),
+        (
+            {"on_create": "a.sh", "on_init_complete": "b.sh"},
+            {
+                "scripts": [
+                    (
+                        "on_init_complete cannot be set together with on_create, got a.sh and b.sh; remove on_create if"
+                        " HyperPod itself should set up the nodes, otherwise remove on_init_complete"
+                    )
+                ]
+            },
+        ),
+    ],
+)
+def test_a_group(changes: Mapping[str, Any], problems: Mapping[str, list[str]]) -> None:
+    group = Group(**changes)
+    found = {name: list(placed(rule(group, group.rows))) for name, rule in RULES.items()}
+    assert {name: said for name, said in found.items() if said} == problems
+
+
+def test_a_restricted_group_has_no_spot_capacity() -> None:
+    choices = instance_groups.RESTRICTED_CAPACITIES
+    group = Group(capacity=None)
+    assert list(placed(instance_groups.capacity_problems(group, group.rows, choices=choices))) == [
+        (
+            "capacity must say where ml.p5.48xlarge comes from (on_demand or training_plan), because on-demand capacity"
+            " of accelerated types is scarce; set capacity: training_plan with its training_plan_arn"
+        )
+    ]
+    group = Group(capacity="training_plan", instance_type=NO_PLANS, training_plan_arn=PLAN)
+    assert list(placed(instance_groups.plan_problems(group, group.rows, choices=choices))) == [
+        f"{NOT_SOLD.format(NO_PLANS)} set capacity: on_demand"
     ]
 
 
-def test_plans_are_sold_for_some_types() -> None:
-    of_all = {"choices": instance_groups.CAPACITIES}
-    assert instance_groups.plan_problem(DOCUMENTED, **of_all) is None
-    assert instance_groups.plan_problem(WITHOUT, **of_all) == (
-        "must not be training_plan for ml.m5.2xlarge, for which no plans are sold (as of"
-        f" {instance_types.as_of()}); set capacity: on_demand or spot"
+NEEDS = "{} needs continuous provisioning, got provisioning: all_or_nothing; set key: continuous, or {}".format
+
+
+@row_by_row(
+    "changes, problems",
+    [
+        ({}, []),
+        ({"capacity": "spot"}, [NEEDS("capacity spot", "set capacity: on_demand")]),
+        ({"min_count": 0}, [NEEDS("min_count a minimum", "remove min_count")]),
+        (
+            {"capacity": "spot", "min_count": 1, "instance_type": None, "instance_types": [CPU]},
+            [
+                NEEDS("capacity spot", "set capacity: on_demand"),
+                NEEDS("min_count a minimum", "remove min_count"),
+                NEEDS("instance_types a flexible group", "name one instance_type"),
+            ],
+        ),
+    ],
+)
+def test_continuous_provisioning(changes: Mapping[str, Any], problems: list[str]) -> None:
+    group = Group(**changes)
+    assert list(placed(instance_groups.provisioning_problems(group, "all_or_nothing", key="key"))) == problems
+    assert list(instance_groups.provisioning_problems(group, "continuous", key="key")) == []
+
+
+@row_by_row(
+    "changes, problems",
+    [
+        ({}, []),
+        ({"instance_type": CPU, "capacity": "spot"}, []),
+        (
+            {"capacity": "training_plan", "deep_health_checks": STRESS, "instance_type": "ml.p6e-gb200.36xlarge"},
+            [
+                (
+                    "capacity must be on_demand or spot in a group that Karpenter scales, got training_plan; set count"
+                    " to the plan's nodes, or capacity: on_demand"
+                ),
+                (
+                    "deep_health_checks must be left out of a group that Karpenter scales: pods would wait for hours,"
+                    " and Karpenter would add more nodes for them; remove deep_health_checks, or set a count"
+                ),
+                (
+                    "count must be above 0 for ml.p6e-gb200.36xlarge: HyperPod's Karpenter supports x86_64 only, got"
+                    " arm64; set count: 1 or more, or name another instance type"
+                ),
+            ],
+        ),
+    ],
+)
+def test_groups_that_karpenter_scales(changes: Mapping[str, Any], problems: list[str]) -> None:
+    group = Group(**changes)
+    assert list(placed(instance_groups.autoscaling_problems(group, group.rows))) == problems
+
+
+def test_clusters_with_karpenter() -> None:
+    def found(recovery: str, provisioning: str) -> list[str]:
+        return list(
+            instance_groups.autoscaled_cluster_problems(
+                node_recovery=recovery, provisioning=provisioning, of="of.", way_out="else"
+            )
+        )
+
+    assert found("automatic", "continuous") == []
+    assert found("none", "all_or_nothing") == [
+        "needs continuous provisioning, got provisioning: all_or_nothing; set of.provisioning: continuous, or else",
+        "needs automatic node recovery, got node_recovery: none; set of.node_recovery: automatic, or else",
+    ]
+    counts = partial(instance_groups.autoscaled_counts_problem, way_out="else")
+    assert counts([0, 1]) is None
+    assert counts([1, 2]) == (
+        "needs a group with count: 0, because Karpenter scales only these, got none; set count: 0 in one, or else"
     )
+    assert counts([0, 0]) == (
+        "needs a group with a count above 0, for add-ons and controllers, which run before any pod requests a node, got"
+        " none; add two ml.m5.2xlarge named system"
+    )
+
+
+@row_by_row(
+    "key, problem",
+    [
+        ("team", None),
+        (f"example.com/{'x' * 63}", None),
+        (
+            f"example.com/{'x' * 64}",
+            "must have at most 63 characters after the prefix, Kubernetes' limit, got 64; shorten it",
+        ),
+        (
+            "sagemaker.amazonaws.com/x",
+            (
+                "must not begin with sagemaker.amazonaws.com/, which HyperPod reserves, got sagemaker.amazonaws.com/x;"
+                " use another prefix"
+            ),
+        ),
+        ("node-role.kubernetes.io/worker", None),
+    ],
+)
+def test_keys_of_labels_and_taints(key: str, problem: str | None) -> None:
+    assert list(instance_groups.key_problems(key)) == ([] if problem is None else [problem])
+
+
+def placed(found: Iterable[instance_groups.Placed]) -> Iterator[str]:
+    """Write each sentence after its place."""
+    for place, said in found:
+        steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
+        yield f"{steps} {said}".removeprefix(".")
 
 
 REGION = "must be a plan in {0}, got one in {1}; name a plan of {0}, or set region: {2}".format
@@ -199,14 +533,27 @@ def test_a_restricted_group_names_a_bucket_once() -> None:
     assert found[2][2] == "must be named once, got b in output_buckets too, which are read as well; remove it here"
 
 
-def test_one_script_sets_a_node_up() -> None:
-    assert instance_groups.scripts_problem(None, None) is None
-    assert instance_groups.scripts_problem("a.sh", None) is None
-    assert instance_groups.scripts_problem(None, "b.sh") is None
-    assert instance_groups.scripts_problem("a.sh", "b.sh") == (
-        "cannot be set together with on_create, got a.sh and b.sh; remove on_create if HyperPod itself should set up"
-        " the nodes, otherwise remove on_init_complete"
-    )
+def test_a_key_for_volumes() -> None:
     assert instance_groups.volume_key_problem("all_or_nothing") == (
         "needs continuous provisioning, got provisioning: all_or_nothing"
+    )
+
+
+def test_flexible_groups_have_no_partitions() -> None:
+    assert instance_groups.slices_problem() == (
+        "must be left out of a flexible group, whose GPUs cannot be partitioned; set one instance_type instead"
+    )
+
+
+def test_kubernetes_of_ultraservers() -> None:
+    name = "ml.p6e-gb200.36xlarge"
+    server = hyperpod.ultraserver(name)
+    assert server is not None
+    doubt = partial(instance_groups.ultraserver_version_doubt, name)
+    assert doubt(kubernetes_version=server.kubernetes_version) is None
+    assert instance_groups.ultraserver_version_doubt("ml.p5.48xlarge", kubernetes_version="1.20") is None
+    assert doubt(kubernetes_version="1.32") == (
+        f"EKS supports {name} from Kubernetes {server.kubernetes_version} on (EKS user guide, UltraServers, as of"
+        f" {hyperpod.AS_OF}), because jobs use the NVLink between its nodes through Dynamic Resource Allocation, got"
+        f' "1.32"; {kubernetes.step_to(kubernetes.DEFAULT, "1.32", key="kubernetes_version")}'
     )

@@ -1,13 +1,13 @@
 """What AWS accepts of one instance group: rules over its values, for environment files and for constructs.
 
-Each gives the sentence that refuses, without the name of the value, or None; or, where a rule is about several values,
-the place (the name of the value, and the steps below it) with each sentence.
+A rule that takes a group and its ``Rows`` gives each problem with its place in the group, for which the file and the
+construct have the same name. The other rules give sentences alone, and each caller names the place.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, Protocol, get_args
 
 from hyperpod_cdk.catalog import arns, hyperpod, instance_types, kubernetes
@@ -29,6 +29,8 @@ Placed = tuple[tuple[str | int, ...], str]
 class _Taint(Protocol):
     @property
     def key(self) -> str: ...
+    @property
+    def effect(self) -> str: ...
 
 
 class _Batch(Protocol):
@@ -49,6 +51,50 @@ class _Patching(Protocol):
     def rollback_batch(self) -> _Batch | None: ...
 
 
+class WithCapacity(Protocol):
+    """Where the nodes of a group come from."""
+
+    @property
+    def capacity(self) -> str | None: ...
+    @property
+    def training_plan_arn(self) -> str | None: ...
+
+
+class AnyGroupLike(WithCapacity, Protocol):
+    """What the rules read of a group, restricted or not."""
+
+    @property
+    def deep_health_checks(self) -> Sequence[str]: ...
+    @property
+    def threads_per_core(self) -> int | None: ...
+    @property
+    def taints(self) -> Sequence[_Taint]: ...
+
+
+class GroupLike(AnyGroupLike, Protocol):
+    """What the rules read of a group that is not restricted."""
+
+    @property
+    def instance_type(self) -> str | None: ...
+    @property
+    def instance_types(self) -> Sequence[str]: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def min_count(self) -> int | None: ...
+    @property
+    def network_interface(self) -> str | None: ...
+    @property
+    def patching(self) -> _Patching | None: ...
+    @property
+    def on_create(self) -> str | None: ...
+    @property
+    def on_init_complete(self) -> str | None: ...
+
+
+Rows = Callable[[], Iterable[InstanceType]]
+"""Looks up the known types of a group, without those that neither the catalog nor the caller knows."""
+
 _BY_PLAN: tuple[str | Advice, ...] = (
     Setting("capacity", "training_plan"),
     " with ",
@@ -57,9 +103,9 @@ _BY_PLAN: tuple[str | Advice, ...] = (
 """What a sentence proposes for capacity from a training plan."""
 
 
-def type_problems(instance_type: str | None, instance_types: Sequence[str]) -> Iterator[Placed]:
+def type_problems(group: GroupLike, _: Rows) -> Iterator[Placed]:
     """Give why the types of a group are wrong: no type, both fields, or one type twice."""
-    if instance_type is not None and instance_types:
+    if group.instance_type is not None and group.instance_types:
         yield (
             ("instance_types",),
             (
@@ -67,41 +113,54 @@ def type_problems(instance_type: str | None, instance_types: Sequence[str]) -> I
                 " instance_types"
             ),
         )
-    if instance_type is None and not instance_types:
+    if group.instance_type is None and not group.instance_types:
         yield (
             ("instance_type",),
             "is missing; add instance_type: ml.p5.48xlarge, or instance_types for a flexible group",
         )
-    for index, first, name in repeated(instance_types):
+    for index, first, name in repeated(group.instance_types):
         yield ("instance_types", index), again_problem(name, first)
 
 
-def capacity_problem(capacity: str | None, rows: Sequence[InstanceType], *, choices: Sequence[str]) -> str | None:
-    """Say that a group with accelerators does not say which of the ``choices`` its capacity comes from.
+def capacity_problems(group: WithCapacity, rows: Rows, *, choices: Sequence[str] = CAPACITIES) -> Iterator[Placed]:
+    """Give why a group with accelerators must say which of the ``choices`` its capacity comes from.
 
     On-demand capacity is scarce and expensive.
     """
-    row = next((row for row in rows if row.is_accelerated), None)
-    if capacity is not None or row is None:
-        return None
+    row = next((row for row in rows() if row.is_accelerated), None)
+    if group.capacity is not None or row is None:
+        return
     able = [choice for choice in choices if choice != "training_plan" or row.training_plan_supported]
     fix = _BY_PLAN if row.training_plan_supported else (Setting("capacity", "on_demand"),)
-    return Sentence(
-        f"must say where {row.name} comes from ({listing(able)}), because on-demand capacity of accelerated types is"
-        " scarce; ",
-        *fix,
+    yield (
+        ("capacity",),
+        Sentence(
+            f"must say where {row.name} comes from ({listing(able)}), because on-demand capacity of accelerated types"
+            " is scarce; ",
+            *fix,
+        ),
     )
 
 
-def plan_problems(
-    capacity: str | None, training_plan_arn: str | None, rows: Sequence[InstanceType], *, choices: Sequence[str]
-) -> Iterator[Placed]:
-    """Give why plan and capacity do not match, and for which types no plans are sold."""
-    if capacity == "training_plan":
-        for row in rows:
-            if problem := plan_problem(row, choices=choices):
-                yield ("capacity",), problem
-        if training_plan_arn is None:
+def plan_problems(group: WithCapacity, rows: Rows, *, choices: Sequence[str] = CAPACITIES) -> Iterator[Placed]:
+    """Give why plan and capacity do not match, and for which types no plans are sold.
+
+    ``choices`` are the kinds of capacity that there are.
+    """
+    known = [*rows()]
+    if group.capacity == "training_plan":
+        for row in known:
+            if not row.training_plan_supported:
+                others = [choice for choice in choices if choice != "training_plan"]
+                yield (
+                    ("capacity",),
+                    Sentence(
+                        f"must not be training_plan for {row.name}, for which no plans are sold (as of"
+                        f" {instance_types.as_of()}); ",
+                        Setting("capacity", listing(others)),
+                    ),
+                )
+        if group.training_plan_arn is None:
             yield (
                 ("training_plan_arn",),
                 Sentence(
@@ -110,14 +169,14 @@ def plan_problems(
                     " needs it; add the ARN that 'aws sagemaker list-training-plans' shows",
                 ),
             )
-    elif training_plan_arn is not None:
+    elif group.training_plan_arn is not None:
         yield (
             ("training_plan_arn",),
             Sentence(
                 "needs ",
                 Stated("capacity", "training_plan"),
                 ", got ",
-                Stated("capacity", capacity) if capacity else "no capacity",
+                Stated("capacity", group.capacity) if group.capacity else "no capacity",
                 "; ",
                 Setting("capacity", "training_plan"),
                 " or ",
@@ -126,16 +185,14 @@ def plan_problems(
         )
 
 
-def provisioning_problems(
-    provisioning: str, *, key: str, capacity: str | None, min_count: int | None, instance_types: Sequence[str]
-) -> Iterator[Placed]:
+def provisioning_problems(group: GroupLike, provisioning: str, *, key: str) -> Iterator[Placed]:
     """Give what in a group needs continuous provisioning if the cluster, under ``key``, has another."""
     if provisioning == "continuous":
         return
     for name, what, way_out, is_used in (
-        ("capacity", "spot", "set capacity: on_demand", capacity == "spot"),
-        ("min_count", "a minimum", "remove min_count", min_count is not None),
-        ("instance_types", "a flexible group", "name one instance_type", bool(instance_types)),
+        ("capacity", "spot", "set capacity: on_demand", group.capacity == "spot"),
+        ("min_count", "a minimum", "remove min_count", group.min_count is not None),
+        ("instance_types", "a flexible group", "name one instance_type", bool(group.instance_types)),
     ):
         if is_used:
             yield (
@@ -147,54 +204,63 @@ def provisioning_problems(
             )
 
 
-def minimum_problem(min_count: int, count: int) -> str | None:
-    """Say that a group can never reach its minimum."""
-    if min_count <= count:
-        return None
-    return f"must be at most count, {count}, got {min_count}; set min_count: {count} or less"
+def minimum_problems(group: GroupLike, _: Rows) -> Iterator[Placed]:
+    """Give why a group can never reach its minimum."""
+    least, count = group.min_count, group.count
+    if least is not None and least > count:
+        yield ("min_count",), f"must be at most count, {count}, got {least}; set min_count: {count} or less"
 
 
-def health_check_problems(
-    checks: Sequence[str], taints: Sequence[_Taint], rows: Iterable[InstanceType]
-) -> Iterator[Placed]:
+def health_check_problems(group: AnyGroupLike, rows: Rows) -> Iterator[Placed]:
     """Give why deep health checks cannot run on nodes of a type or with taints."""
-    if not checks:
+    if not group.deep_health_checks:
         return
     at = "deep_health_checks"
-    for index, first, check in repeated(checks):
+    for index, first, check in repeated(group.deep_health_checks):
         yield (at, index), again_problem(check, first)
-    for row in rows:
+    for row in rows():
         if not row.deep_health_check:
             yield (
                 (at,),
                 f"must be left out for {row.name}, which has no accelerators to check; remove deep_health_checks",
             )
-    if taints:
+    if group.taints:
         yield (
             (at,),
             (
-                f'cannot be set together with taints, got the taint "{taints[0].key}": HyperPod taints the nodes'
+                f'cannot be set together with taints, got the taint "{group.taints[0].key}": HyperPod taints the nodes'
                 " itself while it checks; remove taints or deep_health_checks"
             ),
         )
 
 
-def threads_problems(threads_per_core: int, rows: Sequence[InstanceType]) -> Iterator[str]:
+def threads_problems(group: AnyGroupLike, rows: Rows) -> Iterator[Placed]:
     """Give the types whose cores have one thread, if more are requested."""
-    for row in rows:
-        if threads_per_core > 1 and row.has_smt is False:
+    threads = group.threads_per_core
+    if threads is None:
+        return
+    for row in rows():
+        if threads > 1 and row.has_smt is False:
             yield (
-                f"must be 1 for {row.name}, whose cores have one thread, got {threads_per_core}; set"
-                " threads_per_core: 1 or remove it"
+                ("threads_per_core",),
+                (
+                    f"must be 1 for {row.name}, whose cores have one thread, got {threads}; set threads_per_core: 1"
+                    " or remove it"
+                ),
             )
 
 
-def network_interface_problems(network_interface: str, rows: Sequence[InstanceType]) -> Iterator[str]:
+def network_interface_problems(group: GroupLike, rows: Rows) -> Iterator[Placed]:
     """Give the types that have no EFA, if a kind of network interface is requested."""
-    for row in rows:
+    got = group.network_interface
+    if got is None:
+        return
+    for row in rows():
         if not row.efa_supported:
-            got = network_interface
-            yield f"must be left out for {row.name}, which has no EFA, got {got}; remove network_interface"
+            yield (
+                ("network_interface",),
+                f"must be left out for {row.name}, which has no EFA, got {got}; remove network_interface",
+            )
 
 
 def key_problems(key: str) -> Iterator[str]:
@@ -206,32 +272,37 @@ def key_problems(key: str) -> Iterator[str]:
         yield f"must not begin with {prefix}/, which HyperPod reserves, got {key}; use another prefix"
 
 
-def patching_problems(patching: _Patching) -> Iterator[Placed]:
+def patching_problems(group: GroupLike, _: Rows) -> Iterator[Placed]:
     """Give why patching has no kind or both, and a rollback batch without an update batch."""
+    patching, at = group.patching, "patching"
+    if patching is None:
+        return
     if patching.schedule is None and patching.strategy is None:
         fix = f"set schedule: {hyperpod.CRON.example} or strategy: when_idle"
-        yield (), f"must have schedule or strategy, got neither; {fix}"
+        yield (at,), f"must have schedule or strategy, got neither; {fix}"
     if patching.schedule is not None and patching.strategy is not None:
-        yield (), "must have schedule or strategy, got both; remove schedule or strategy"
+        yield (at,), "must have schedule or strategy, got both; remove schedule or strategy"
     if patching.rollback_batch is not None and patching.max_batch is None:
-        yield ("rollback_batch",), "needs max_batch, got none; add max_batch: {instances: 1}"
+        yield (at, "rollback_batch"), "needs max_batch, got none; add max_batch: {instances: 1}"
 
 
-def batch_problems(patching: _Patching) -> Iterator[Placed]:
+def batch_problems(group: GroupLike, _: Rows) -> Iterator[Placed]:
     """Give the batches with both measures or with none."""
+    if group.patching is None:
+        return
     batches: Mapping[str, _Batch | None] = {
-        "max_batch": patching.max_batch,
-        "rollback_batch": patching.rollback_batch,
+        "max_batch": group.patching.max_batch,
+        "rollback_batch": group.patching.rollback_batch,
     }
     for key, batch in batches.items():
         if batch is not None and (batch.instances is None) == (batch.percent is None):
             got = "neither" if batch.instances is None else "both"
-            yield (key,), f"must have instances or percent, got {got}; set {key}: {{instances: 1}}"
+            yield ("patching", key), f"must have instances or percent, got {got}; set {key}: {{instances: 1}}"
 
 
-def autoscaling_problems(capacity: str | None, checks: Sequence[str], rows: Iterable[InstanceType]) -> Iterator[Placed]:
+def autoscaling_problems(group: AnyGroupLike, rows: Rows) -> Iterator[Placed]:
     """Give why HyperPod's Karpenter cannot create nodes of a group with a count of 0."""
-    if capacity == "training_plan":
+    if group.capacity == "training_plan":
         yield (
             ("capacity",),
             (
@@ -239,7 +310,7 @@ def autoscaling_problems(capacity: str | None, checks: Sequence[str], rows: Iter
                 " plan's nodes, or capacity: on_demand"
             ),
         )
-    if checks:
+    if group.deep_health_checks:
         yield (
             ("deep_health_checks",),
             (
@@ -247,7 +318,7 @@ def autoscaling_problems(capacity: str | None, checks: Sequence[str], rows: Iter
                 " more nodes for them; remove deep_health_checks, or set a count"
             ),
         )
-    for row in rows:
+    for row in rows():
         if row.architecture not in hyperpod.KARPENTER_ARCHITECTURES:
             yield (
                 ("count",),
@@ -284,24 +355,13 @@ def autoscaled_counts_problem(counts: Sequence[int], *, way_out: str) -> str | N
     return None
 
 
-def repeated_taints(taints: Sequence[tuple[str, str]]) -> Iterator[tuple[int, str]]:
-    """Give the index of every repeated taint (key, effect), which Kubernetes refuses, with the sentence."""
-    for index, first, (key, effect) in repeated(taints):
+def taint_problems(group: AnyGroupLike, _: Rows) -> Iterator[Placed]:
+    """Give every repeated taint, by key and effect, which Kubernetes refuses."""
+    for index, first, (key, effect) in repeated([(taint.key, taint.effect) for taint in group.taints]):
         yield (
-            index,
+            ("taints", index),
             f'must be unique by key and effect, got "{key}" with {effect} as in taints[{first}]; remove one of the two',
         )
-
-
-def plan_problem(row: InstanceType, *, choices: Sequence[str]) -> str | None:
-    """Say that no training plans are sold for a type; ``choices`` are the kinds of capacity that there are."""
-    if row.training_plan_supported:
-        return None
-    others = [choice for choice in choices if choice != "training_plan"]
-    return Sentence(
-        f"must not be training_plan for {row.name}, for which no plans are sold (as of {instance_types.as_of()}); ",
-        Setting("capacity", listing(others)),
-    )
 
 
 def plan_home_problems(arn: str, *, partition: str, region: str, account: str) -> Iterator[str]:
@@ -455,14 +515,16 @@ def volume_key_problem(provisioning: str) -> str:
     return f"needs continuous provisioning, got provisioning: {provisioning}"
 
 
-def scripts_problem(on_create: str | None, on_init_complete: str | None) -> str | None:
-    """Say that both scripts are set: one sets up the node, the other runs after HyperPod has set it up."""
-    if on_create is None or on_init_complete is None:
-        return None
-    return (
-        f"cannot be set together with on_create, got {on_create} and {on_init_complete}; remove on_create if "
-        "HyperPod itself should set up the nodes, otherwise remove on_init_complete"
-    )
+def script_problems(group: GroupLike, _: Rows) -> Iterator[Placed]:
+    """Give why both scripts cannot be set: one sets up the node, the other runs after HyperPod has set it up."""
+    if group.on_create is not None and group.on_init_complete is not None:
+        yield (
+            ("on_init_complete",),
+            (
+                f"cannot be set together with on_create, got {group.on_create} and {group.on_init_complete}; remove"
+                " on_create if HyperPod itself should set up the nodes, otherwise remove on_init_complete"
+            ),
+        )
 
 
 def slices_problem() -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 from weakref import WeakKeyDictionary
@@ -227,18 +227,7 @@ class InstanceGroup:
 
         ``provisioning``: that of the cluster, ``continuous`` or ``all_or_nothing``.
         """
-        return next(
-            placed(
-                rules.provisioning_problems(
-                    provisioning,
-                    key="provisioning",
-                    capacity=self.capacity,
-                    min_count=self.min_count,
-                    instance_types=self.instance_types,
-                )
-            ),
-            None,
-        )
+        return next(placed(rules.provisioning_problems(self, provisioning, key="provisioning")), None)
 
     def cloudformation(
         self, *, execution_role_arn: str, lifecycle_source_s3_uri: str, count: float | None = None
@@ -303,8 +292,7 @@ class InstanceGroup:
 
     def autoscaling_problem(self) -> str | None:
         """Say why HyperPod's Karpenter cannot scale this group, or give None."""
-        found = rules.autoscaling_problems(self.capacity, self.deep_health_checks, self._known_types())
-        return next(placed(found), None)
+        return next(self._refused_by(rules.autoscaling_problems), None)
 
     def region_problem(self, *, region: str, account: str) -> str | None:
         """Say what in this group belongs to another region or account than its stack, or give None.
@@ -353,10 +341,10 @@ class InstanceGroup:
         yield from self._health_check_problems()
         yield from self._node_problems()
         if self.patching is not None:
-            yield from _patching_problems(self.patching)
+            yield from self._patching_problems(self.patching)
 
     def _type_problems(self) -> Iterator[str]:
-        yield from placed(rules.type_problems(self.instance_type, self.instance_types))
+        yield from self._refused_by(rules.type_problems)
         if self.instance_types:
             yield from _count_problem(
                 "instance_types", len(self.instance_types), hyperpod.INSTANCE_TYPES_PER_GROUP, what="instance types"
@@ -374,7 +362,7 @@ class InstanceGroup:
             return
         yield from _bound_problem("min_count", self.min_count, hyperpod.MIN_INSTANCE_COUNT)
         if not is_token(self.count) and not is_token(self.min_count):
-            yield from _said("min_count", rules.minimum_problem(self.min_count, self.count))
+            yield from self._refused_by(rules.minimum_problems)
 
     def _network_problems(self) -> Iterator[str]:
         # not every caller checks types, and a group without a subnet would use the cluster's own, in another zone
@@ -393,30 +381,25 @@ class InstanceGroup:
             yield from _pattern_problem("volume_kms_key_arn", self.volume_kms_key_arn, arns.KMS_KEY_ARN)
         if self.volume_gib is not None:
             yield from _bound_problem("volume_gib", self.volume_gib, hyperpod.VOLUME_GIB)
-        if self.network_interface is not None:
-            found = rules.network_interface_problems(self.network_interface, self._known_types())
-            yield from (f"network_interface {problem}" for problem in found)
+        yield from self._refused_by(rules.network_interface_problems)
 
     def _capacity_problems(self) -> Iterator[str]:
         for name in self.types:
             yield from _said("capacity", rules.ultraserver_problem(name, self.capacity))
-        rows, choices = self._known_types(), rules.CAPACITIES
-        yield from placed(rules.plan_problems(self.capacity, self.training_plan_arn, rows, choices=choices))
+        yield from self._refused_by(rules.plan_problems)
         if self.training_plan_arn is not None:
             yield from _pattern_problem("training_plan_arn", self.training_plan_arn, hyperpod.TRAINING_PLAN_ARN)
-        yield from _said("capacity", rules.capacity_problem(self.capacity, rows, choices=choices))
+        yield from self._refused_by(rules.capacity_problems)
 
     def _threads_problems(self) -> Iterator[str]:
-        if self.threads_per_core is None:
-            return
-        yield from _bound_problem("threads_per_core", self.threads_per_core, hyperpod.THREADS_PER_CORE)
-        found = rules.threads_problems(self.threads_per_core, self._known_types())
-        yield from (f"threads_per_core {problem}" for problem in found)
+        if self.threads_per_core is not None:
+            yield from _bound_problem("threads_per_core", self.threads_per_core, hyperpod.THREADS_PER_CORE)
+        yield from self._refused_by(rules.threads_problems)
 
     def _health_check_problems(self) -> Iterator[str]:
         values = {"deep_health_checks": self.deep_health_checks}
         yield from of_fields(fields.InstanceGroup, values)
-        yield from placed(rules.health_check_problems(self.deep_health_checks, self.taints, self._known_types()))
+        yield from self._refused_by(rules.health_check_problems)
 
     def _node_problems(self) -> Iterator[str]:
         yield from _count_problem("labels", len(self.labels), hyperpod.LABELS, what="labels")
@@ -432,8 +415,7 @@ class InstanceGroup:
             yield from (f"taints {problem}" for problem in of_fields(fields.Taint, effect))
             if taint.value is not None:
                 yield from _pattern_problem("taints value", taint.value, hyperpod.TAINT_VALUE)
-        for index, said in rules.repeated_taints([(taint.key, taint.effect) for taint in self.taints]):
-            yield f"taints[{index}] {said}"
+        yield from self._refused_by(rules.taint_problems)
         if self.ami_id is not None:
             yield from _pattern_problem("ami_id", self.ami_id, hyperpod.AMI_ID)
         if self.release_version is not None:
@@ -451,8 +433,7 @@ class InstanceGroup:
         for key, script in (("on_create", self.on_create), ("on_init_complete", self.on_init_complete)):
             if script is not None and not is_token(script) and (problem := hyperpod.script_problem(script, key=key)):
                 yield f"{key} {problem}"
-        if problem := rules.scripts_problem(self.on_create, self.on_init_complete):
-            yield f"on_init_complete {problem}"
+        yield from self._refused_by(rules.script_problems)
 
     def _slice_problems(self) -> Iterator[str]:
         configuration = self.labels.get(hyperpod.MIG_LABEL)
@@ -464,6 +445,27 @@ class InstanceGroup:
                 yield f"labels: {hyperpod.MIG_LABEL} {said}"
         if problem := rules.mig_configuration_problem(configuration, rows):
             yield f"labels: {hyperpod.MIG_LABEL} {problem}"
+
+    def _patching_problems(self, patching: PatchingLike) -> Iterator[str]:
+        yield from self._refused_by(rules.patching_problems)
+        strategy = {"strategy": patching.strategy}
+        yield from (f"patching.{problem}" for problem in of_fields(fields.Patching, strategy))
+        if patching.schedule is not None:
+            yield from _pattern_problem("patching.schedule", patching.schedule, hyperpod.CRON)
+        yield from self._refused_by(rules.batch_problems)
+        for key, batch in (("max_batch", patching.max_batch), ("rollback_batch", patching.rollback_batch)):
+            if batch is not None:
+                yield from _batch_problems(f"patching.{key}", batch)
+        yield from _bound_problem("patching.wait_seconds", patching.wait_seconds, hyperpod.PATCHING_WAIT_SECONDS)
+        if patching.rollback_alarms:
+            count = len(patching.rollback_alarms)
+            yield from _count_problem("patching.rollback_alarms", count, hyperpod.ROLLBACK_ALARMS, what="alarms")
+        for alarm in patching.rollback_alarms:
+            yield from _pattern_problem("patching.rollback_alarms", alarm, hyperpod.ALARM_NAME)
+
+    def _refused_by(self, rule: Callable[[InstanceGroup, rules.Rows], Iterator[rules.Placed]]) -> Iterator[str]:
+        """Write what a rule of the catalog says of this group."""
+        return placed(rule(self, self._known_types))
 
 
 def _pattern_problem(key: str, text: str, pattern: Pattern) -> Iterator[str]:
@@ -491,11 +493,11 @@ def _said(key: str, problem: str | None) -> Iterator[str]:
         yield f"{key} {problem}"
 
 
-def placed(found: Iterator[rules.Placed], *, below: str = "") -> Iterator[str]:
-    """Write each sentence after its place, an attribute of the group or of an object ``below`` it."""
+def placed(found: Iterator[rules.Placed]) -> Iterator[str]:
+    """Write each sentence after its place, an attribute of the group."""
     for place, problem in found:
         steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
-        yield f"{below}{steps} {problem}".removeprefix(".")
+        yield f"{steps} {problem}".removeprefix(".")
 
 
 _IDS: WeakKeyDictionary[ec2.ISubnet | ec2.ISecurityGroup, str] = WeakKeyDictionary()
@@ -522,24 +524,6 @@ def _kubernetes(
         ]
         or None,
     )
-
-
-def _patching_problems(patching: PatchingLike) -> Iterator[str]:
-    yield from placed(rules.patching_problems(patching), below="patching")
-    strategy = {"strategy": patching.strategy}
-    yield from (f"patching.{problem}" for problem in of_fields(fields.Patching, strategy))
-    if patching.schedule is not None:
-        yield from _pattern_problem("patching.schedule", patching.schedule, hyperpod.CRON)
-    yield from placed(rules.batch_problems(patching), below="patching")
-    for key, batch in (("max_batch", patching.max_batch), ("rollback_batch", patching.rollback_batch)):
-        if batch is not None:
-            yield from _batch_problems(f"patching.{key}", batch)
-    yield from _bound_problem("patching.wait_seconds", patching.wait_seconds, hyperpod.PATCHING_WAIT_SECONDS)
-    if patching.rollback_alarms:
-        count = len(patching.rollback_alarms)
-        yield from _count_problem("patching.rollback_alarms", count, hyperpod.ROLLBACK_ALARMS, what="alarms")
-    for alarm in patching.rollback_alarms:
-        yield from _pattern_problem("patching.rollback_alarms", alarm, hyperpod.ALARM_NAME)
 
 
 def _batch_problems(key: str, batch: BatchLike) -> Iterator[str]:

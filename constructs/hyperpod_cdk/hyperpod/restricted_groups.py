@@ -246,11 +246,9 @@ class RestrictedGroup:
 
     def _capacity_problems(self, rows: Sequence[catalog.InstanceType]) -> Iterator[str]:
         """Give what is wrong with the capacity; these groups support fewer kinds than others."""
-        choices, capacity = rules.RESTRICTED_CAPACITIES, {"capacity": self.capacity}
-        yield from of_fields(fields.RestrictedGroup, capacity)
-        yield from placed(rules.plan_problems(self.capacity, self.training_plan_arn, rows, choices=choices))
-        if said := rules.capacity_problem(self.capacity, rows, choices=choices):
-            yield f"capacity {said}"
+        yield from of_fields(fields.RestrictedGroup, {"capacity": self.capacity})
+        for rule in (rules.plan_problems, rules.capacity_problems):
+            yield from placed(rule(self, lambda: rows, choices=rules.RESTRICTED_CAPACITIES))
 
     def cloudformation(self) -> sagemaker.CfnCluster.ClusterRestrictedInstanceGroupProperty:
         """Give the group as an element of ``RestrictedInstanceGroups``."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TypeVar
 
+from hyperpod_cdk.catalog.instance_groups import Placed, Rows
+from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.config.checkpointing import CheckpointAccount
 from hyperpod_cdk.config.draft import Unknown, UnknownValueError, known
 from hyperpod_cdk.config.environment import Environment
@@ -19,6 +21,7 @@ from hyperpod_cdk.config.task_governance import Team
 from hyperpod_cdk.findings import Severity
 
 Item = TypeVar("Item")
+Member = TypeVar("Member", bound=AnyGroup)
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,22 @@ class Book:
             return function
 
         return register
+
+    def about(self, scope: Scope[Member], name: str, rule: Callable[[Member, Rows], Iterator[Placed]]) -> None:
+        """Register a rule of the catalog about each group of ``scope``, under its name in files."""
+
+        def placed(environment: Environment, path: DataPath, group: Member) -> Iterator[Problem]:
+            for at, problem in rule(group, lambda: known_types(environment, group)):
+                yield Problem((*path, *at), problem)
+
+        placed.__name__ = name
+        self.each(scope)(placed)
+
+
+def known_types(environment: Environment, group: AnyGroup) -> list[InstanceType]:
+    """Give the numbers of the group's types, without unknown types, which another rule reports."""
+    rows = (environment.instance_type(name) for name in group.all_instance_types)
+    return [row for row in rows if row is not None]
 
 
 def groups(environment: Environment) -> Iterator[tuple[DataPath, InstanceGroup]]:

@@ -87,7 +87,7 @@ def autoscaling_has_its_groups(environment: Environment) -> Iterator[Problem]:
 def autoscaled_groups_can_scale(environment: Environment, path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
     """Refuse groups for which HyperPod's Karpenter cannot create nodes."""
     rows = (row for name in group.all_instance_types if (row := environment.instance_type(name)) is not None)
-    for at, problem in rules.autoscaling_problems(group.resolved_capacity, group.deep_health_checks, rows):
+    for at, problem in rules.autoscaling_problems(group, lambda: rows):
         yield Problem((*path, *at), problem)
 
 

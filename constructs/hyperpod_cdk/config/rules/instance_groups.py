@@ -6,12 +6,11 @@ from collections.abc import Iterator
 
 from hyperpod_cdk.catalog import arns, hyperpod, images, instance_types, kubernetes, regions
 from hyperpod_cdk.catalog import instance_groups as rules
-from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.catalog.rules import listing, repeated, same_name_problem
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.instance_group import InstanceGroup
 from hyperpod_cdk.config.restricted_group import AnyGroup, RestrictedGroup
-from hyperpod_cdk.config.rules.book import Book, Problem, all_groups, groups, warning
+from hyperpod_cdk.config.rules.book import Book, Problem, all_groups, groups, known_types, warning
 from hyperpod_cdk.config.rules.network import zone_problem
 from hyperpod_cdk.config.source import DataPath
 
@@ -37,11 +36,7 @@ def groups_are_not_too_many(environment: Environment) -> Iterator[Problem]:
         yield warning(("hyperpod", "instance_groups"), f"{doubt} (as of {hyperpod.AS_OF})")
 
 
-@BOOK.alone(groups)
-def group_names_its_types(path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
-    """Refuse a group with no type, with both kinds of types, or with one type twice."""
-    for at, problem in rules.type_problems(group.instance_type, group.instance_types):
-        yield Problem((*path, *at), problem)
+BOOK.about(groups, "group_names_its_types", rules.type_problems)
 
 
 @BOOK.each(all_groups)
@@ -106,21 +101,8 @@ def adopted_groups_are_of_this_cluster(
         )
 
 
-@BOOK.each(groups)
-def accelerated_groups_say_their_capacity(
-    environment: Environment, path: DataPath, group: InstanceGroup
-) -> Iterator[Problem]:
-    """Require the source of capacity for accelerated nodes: on-demand capacity is scarce and expensive."""
-    if problem := rules.capacity_problem(group.capacity, _rows(environment, group), choices=rules.CAPACITIES):
-        yield Problem((*path, "capacity"), problem)
-
-
-@BOOK.each(groups)
-def plan_goes_with_its_capacity(environment: Environment, path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
-    """Refuse a plan without capacity: training_plan and the reverse, and types for which no plans are sold."""
-    rows, choices = _rows(environment, group), rules.CAPACITIES
-    for at, problem in rules.plan_problems(group.capacity, group.training_plan_arn, rows, choices=choices):
-        yield Problem((*path, *at), problem)
+BOOK.about(groups, "accelerated_groups_say_their_capacity", rules.capacity_problems)
+BOOK.about(groups, "plan_goes_with_its_capacity", rules.plan_problems)
 
 
 @BOOK.each(all_groups)
@@ -166,21 +148,12 @@ def continuous_provisioning_where_needed(
     environment: Environment, path: DataPath, group: InstanceGroup
 ) -> Iterator[Problem]:
     """Refuse what all-or-nothing provisioning cannot do."""
-    for at, problem in rules.provisioning_problems(
-        environment.hyperpod.provisioning,
-        key="hyperpod.provisioning",
-        capacity=group.capacity,
-        min_count=group.min_count,
-        instance_types=group.instance_types,
-    ):
+    provisioning = environment.hyperpod.provisioning
+    for at, problem in rules.provisioning_problems(group, provisioning, key="hyperpod.provisioning"):
         yield Problem((*path, *at), problem)
 
 
-@BOOK.alone(groups)
-def min_count_is_within_count(path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
-    """Refuse a minimum that the group can never reach."""
-    if group.min_count is not None and (problem := rules.minimum_problem(group.min_count, group.count)):
-        yield Problem((*path, "min_count"), problem)
+BOOK.about(groups, "min_count_is_within_count", rules.minimum_problems)
 
 
 @BOOK.each(groups)
@@ -203,22 +176,8 @@ def a_minimum_is_met_in_time(environment: Environment, path: DataPath, group: In
         )
 
 
-@BOOK.each(all_groups)
-def deep_health_checks_can_run(environment: Environment, path: DataPath, group: AnyGroup) -> Iterator[Problem]:
-    """Refuse checks of types without accelerators, and checks together with taints, which HyperPod does not combine."""
-    # the types are checked last: a wrong type does not suppress the other sentences
-    rows = (row for row in _rows(environment, group))
-    for at, problem in rules.health_check_problems(group.deep_health_checks, group.taints, rows):
-        yield Problem((*path, *at), problem)
-
-
-@BOOK.each(all_groups)
-def threads_per_core_exist(environment: Environment, path: DataPath, group: AnyGroup) -> Iterator[Problem]:
-    """Refuse two threads per core on types with one."""
-    if group.threads_per_core is None:
-        return
-    for problem in rules.threads_problems(group.threads_per_core, _rows(environment, group)):
-        yield Problem((*path, "threads_per_core"), problem)
+BOOK.about(all_groups, "deep_health_checks_can_run", rules.health_check_problems)
+BOOK.about(all_groups, "threads_per_core_exist", rules.threads_problems)
 
 
 @BOOK.each(groups)
@@ -229,7 +188,7 @@ def mig_suits_the_type(environment: Environment, path: DataPath, group: Instance
         return
     if group.instance_types:
         yield Problem(at, rules.slices_problem())
-    for is_certain, said in rules.mig_problems(group.labels[hyperpod.MIG_LABEL], _rows(environment, group)):
+    for is_certain, said in rules.mig_problems(group.labels[hyperpod.MIG_LABEL], known_types(environment, group)):
         yield Problem(at, said) if is_certain else warning(at, said)
 
 
@@ -247,26 +206,12 @@ def mig_configuration_exists(environment: Environment, path: DataPath, group: In
             " partitions"
             f" GPUs (chart as of {images.AS_OF}); remove the label",
         )
-    if problem := rules.mig_configuration_problem(value, _rows(environment, group)):
+    if problem := rules.mig_configuration_problem(value, known_types(environment, group)):
         yield Problem(at, problem)
 
 
-@BOOK.each(groups)
-def network_interface_suits_the_type(
-    environment: Environment, path: DataPath, group: InstanceGroup
-) -> Iterator[Problem]:
-    """Refuse EFA interfaces for types that have none."""
-    if group.network_interface is None:
-        return
-    for problem in rules.network_interface_problems(group.network_interface, _rows(environment, group)):
-        yield Problem((*path, "network_interface"), problem)
-
-
-@BOOK.alone(groups)
-def one_script_starts_a_node(path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
-    """Refuse both scripts: one sets up the node, the other runs after HyperPod has set it up."""
-    if problem := rules.scripts_problem(group.on_create, group.on_init_complete):
-        yield Problem((*path, "on_init_complete"), problem)
+BOOK.about(groups, "network_interface_suits_the_type", rules.network_interface_problems)
+BOOK.about(groups, "one_script_starts_a_node", rules.script_problems)
 
 
 @BOOK.alone(groups)
@@ -327,11 +272,7 @@ def keys_are_not_reserved(path: DataPath, group: InstanceGroup) -> Iterator[Prob
             yield warning(at, f"{prefix} is reserved for Kubernetes itself, got {key}; use a prefix of your own")
 
 
-@BOOK.alone(groups)
-def taints_are_unique(path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
-    """Refuse two taints with the same key and effect, as Kubernetes does."""
-    for index, problem in rules.repeated_taints([(taint.key, taint.effect) for taint in group.taints]):
-        yield Problem((*path, "taints", index), problem)
+BOOK.about(groups, "taints_are_unique", rules.taint_problems)
 
 
 @BOOK.alone(groups)
@@ -341,7 +282,7 @@ def patching_is_by_schedule_or_strategy(path: DataPath, group: InstanceGroup) ->
     if patching is None:
         return
     at = (*path, "patching")
-    yield from (Problem((*at, *below), problem) for below, problem in rules.patching_problems(patching))
+    yield from (Problem((*path, *below), problem) for below, problem in rules.patching_problems(group, list))
     if patching.schedule is None and patching.strategy is not None:
         for key in ("max_batch", "rollback_batch", "wait_seconds", "rollback_alarms"):
             if getattr(patching, key):
@@ -354,20 +295,14 @@ def patching_is_by_schedule_or_strategy(path: DataPath, group: InstanceGroup) ->
                 break
 
 
-@BOOK.alone(groups)
-def batches_are_by_number_or_percent(path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
-    """Refuse batches with both measures or with none."""
-    if group.patching is None:
-        return
-    for at, problem in rules.batch_problems(group.patching):
-        yield Problem((*path, "patching", *at), problem)
+BOOK.about(groups, "batches_are_by_number_or_percent", rules.batch_problems)
 
 
 @BOOK.whole
 def addons_have_a_place(environment: Environment) -> Iterator[Problem]:
     """Warn if add-ons and controllers would run on accelerated nodes, or stop when a plan ends."""
     members = environment.hyperpod.instance_groups
-    rows = [_rows(environment, group) for group in members]
+    rows = [known_types(environment, group) for group in members]
     if members and all(types and all(row.is_accelerated for row in types) for types in rows):
         yield warning(
             ("hyperpod", "instance_groups"),
@@ -388,7 +323,7 @@ def efa_groups_share_a_zone(environment: Environment) -> Iterator[Problem]:
     """Warn of one accelerated type in several zones: EFA traffic does not cross them."""
     first: dict[str, InstanceGroup] = {}
     for index, group in enumerate(environment.hyperpod.instance_groups):
-        for row in _rows(environment, group):
+        for row in known_types(environment, group):
             if not (row.is_accelerated and row.efa_supported) or not regions.is_az_id(group.availability_zone_id):
                 continue
             other = first.setdefault(row.name, group)
@@ -426,9 +361,3 @@ def elastic_training_suits_the_cluster(environment: Environment) -> Iterator[Pro
             "elastic training does not work with tiered checkpointing; jobs that scale must write their checkpoints"
             " to storage",
         )
-
-
-def _rows(environment: Environment, group: AnyGroup) -> list[InstanceType]:
-    """Give the numbers of the group's types, without unknown types, which another rule reports."""
-    rows = (environment.instance_type(name) for name in group.all_instance_types)
-    return [row for row in rows if row is not None]

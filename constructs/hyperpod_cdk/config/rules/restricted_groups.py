@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from hyperpod_cdk.catalog import hyperpod, lustre
 from hyperpod_cdk.catalog import instance_groups as rules
@@ -40,19 +41,15 @@ def restricted_groups_say_their_capacity(
             f"Nova models are customized on accelerators, got {row.name}, which has none; set instance_type to one that"
             " the recipe names, such as ml.p5.48xlarge",
         )
-    elif problem := rules.capacity_problem(group.capacity, [row], choices=rules.RESTRICTED_CAPACITIES):
-        yield Problem((*path, "capacity"), problem)
-
-
-@BOOK.each(restricted_groups)
-def restricted_plan_goes_with_its_capacity(
-    environment: Environment, path: DataPath, group: RestrictedGroup
-) -> Iterator[Problem]:
-    """Refuse a plan without capacity: training_plan and the reverse, and types for which no plans are sold."""
-    row = environment.instance_type(group.instance_type)
-    rows, choices = [] if row is None else [row], rules.RESTRICTED_CAPACITIES
-    for at, problem in rules.plan_problems(group.capacity, group.training_plan_arn, rows, choices=choices):
+    for at, problem in rules.capacity_problems(group, lambda: [row], choices=rules.RESTRICTED_CAPACITIES):
         yield Problem((*path, *at), problem)
+
+
+BOOK.about(
+    restricted_groups,
+    "restricted_plan_goes_with_its_capacity",
+    partial(rules.plan_problems, choices=rules.RESTRICTED_CAPACITIES),
+)
 
 
 @BOOK.each(restricted_groups)
