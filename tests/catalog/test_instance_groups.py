@@ -23,6 +23,7 @@ def known(name: str) -> InstanceType:
 
 
 DOCUMENTED, DOUBTED, WITHOUT = known("ml.p5.48xlarge"), known("ml.p6-b300.48xlarge"), known("ml.m5.2xlarge")
+ULTRASERVER = known("ml.p6e-gb200.36xlarge")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,13 +178,17 @@ UNIQUE = "taints[{}] must be unique by key and effect, got {} as in taints[{}]; 
         ),
         *(({"min_count": least}, {}) for least in (0, 1, 2)),
         ({"min_count": 0, "count": 0}, {}),
+        (
+            {"min_count": 1, "count": 0},
+            {"minimum": ["min_count must be at most count, 0, got 1; set min_count: 0 or less"]},
+        ),
         ({"min_count": 3}, {"minimum": ["min_count must be at most count, 2, got 3; set min_count: 2 or less"]}),
         ({"deep_health_checks": ["instance_stress", "instance_connectivity"]}, {}),
         ({"taints": [TAINT]}, {}),
         (
             {
                 "deep_health_checks": STRESS * 2,
-                "taints": [TAINT],
+                "taints": [TAINT, A(key="other", effect="NoSchedule")],
                 "instance_type": None,
                 "instance_types": [CPU, "ml.p5.48xlarge", ARM],
             },
@@ -276,6 +281,7 @@ NEEDS = "{} needs continuous provisioning, got provisioning: all_or_nothing; set
     "changes, problems",
     [
         ({}, []),
+        ({"capacity": "training_plan"}, []),
         ({"capacity": "spot"}, [NEEDS("capacity spot", "set capacity: on_demand")]),
         ({"min_count": 0}, [NEEDS("min_count a minimum", "remove min_count")]),
         (
@@ -451,6 +457,10 @@ NO_SLICES = (
     f"ml.m5.2xlarge is not known to support GPU partitions (catalog of {AS_OF}); remove the label if nodes do not"
     " become Ready"
 )
+NO_DRIVER = (
+    "partitions the GPUs of ml.p6e-gb200.36xlarge, whose NVIDIA driver 580 and newer does not support that (EKS user"
+    f" guide, UltraServers, as of {hyperpod.AS_OF}); remove the label"
+)
 MUST_PARTITION = (
     f"must partition ml.p5.48xlarge into MIG profiles that it supports, got {{}}; set it to a configuration of {P5}"
 ).format
@@ -481,6 +491,8 @@ MUST_PARTITION = (
             ],
         ),
         ("all-1g.10gb", [WITHOUT, DOCUMENTED], [(False, NO_SLICES)]),
+        ("all-disabled", [ULTRASERVER], []),
+        ("all-1g.10gb", [ULTRASERVER, WITHOUT], [(False, NO_DRIVER), (False, NO_SLICES)]),
         (
             # each slice once, those that the type has left out
             "1g.5gb-1g.10gb-2g.10gb-1g.5gb",
