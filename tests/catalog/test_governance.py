@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass, fields
 from typing import Any
 
 import pytest
@@ -225,6 +226,56 @@ def test_all_amounts_have_one_bound(registry_schema: Schema, name: str) -> None:
 )
 def test_amounts_that_go_together(amounts: tuple[str, ...], problem: str | None) -> None:
     assert governance.amounts_problem(amounts) == problem
+
+
+@dataclass(frozen=True, kw_only=True)
+class Partition:
+    profile: str
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    count: int | None = None
+    accelerators: int | None = None
+    vcpu: float | None = None
+    memory_gib: float | None = None
+    accelerator_partition: Partition | None = None
+
+    @property
+    def amounts(self) -> tuple[str, ...]:
+        return tuple(each.name for each in fields(self) if getattr(self, each.name) is not None)
+
+
+@row_by_row(
+    "instance_type, row, shares",
+    [
+        # 8 accelerators, 192 vCPUs, 2048 GiB
+        ("ml.p5.48xlarge", Row(count=3), (3, 3, 3)),
+        ("misspelt", Row(count=3), (3, 3, 3)),
+        ("misspelt", Row(accelerators=3), None),
+        ("ml.p5.48xlarge", Row(), None),
+        ("ml.p5.48xlarge", Row(accelerators=4), (0.5, 0.5, 0.5)),
+        ("ml.p5.48xlarge", Row(accelerators=4, vcpu=48), (0.5, 0.25, 0.5)),
+        ("ml.p5.48xlarge", Row(accelerators=4, memory_gib=256), (0.5, 0.5, 0.125)),
+        ("ml.p5.48xlarge", Row(vcpu=48), (0, 0.25, 0.25)),
+        ("ml.p5.48xlarge", Row(vcpu=48, memory_gib=256), (0, 0.25, 0.125)),
+        ("ml.p5.48xlarge", Row(memory_gib=256), (0, 0.125, 0.125)),
+        ("ml.m5.2xlarge", Row(vcpu=2), (0, 0.25, 0.25)),
+        ("ml.m5.2xlarge", Row(accelerators=1), None),
+        # two of this profile fit on one GPU
+        (
+            "ml.p5.48xlarge",
+            Row(accelerator_partition=Partition(profile="mig-3g.40gb", count=4)),
+            (0.25, 0.25, 0.25),
+        ),
+        ("ml.p5.48xlarge", Row(accelerator_partition=Partition(profile="mig-1g.5gb", count=4)), None),
+        ("ml.m5.2xlarge", Row(accelerator_partition=Partition(profile="mig-3g.40gb", count=4)), None),
+    ],
+)
+def test_shares_of_instances(instance_type: str, row: Row, shares: tuple[float, float, float] | None) -> None:
+    found = governance.instance_shares(row, instance_types.get(instance_type))
+    assert found == (None if shares is None else dict(zip(governance.SHARES, shares, strict=True)))
 
 
 @pytest.mark.parametrize(

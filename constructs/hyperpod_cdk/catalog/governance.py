@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import Any, Protocol
 
 from hyperpod_cdk.catalog import _data, addons, instance_types, rules
 from hyperpod_cdk.catalog.closest import closest
@@ -246,6 +246,69 @@ def amounts_problem(amounts: Sequence[str]) -> str | None:
                 f" remove {alone}, or remove {joined(others)}"
             )
     return None
+
+
+class PartitionLike(Protocol):
+    """A number of GPU partitions of one profile."""
+
+    @property
+    def profile(self) -> str: ...
+    @property
+    def count(self) -> int: ...
+
+
+class QuotaLike(Protocol):
+    """The amounts of one instance type in a quota."""
+
+    @property
+    def count(self) -> int | None: ...
+    @property
+    def accelerators(self) -> int | None: ...
+    @property
+    def vcpu(self) -> float | None: ...
+    @property
+    def memory_gib(self) -> float | None: ...
+    @property
+    def accelerator_partition(self) -> PartitionLike | None: ...
+    @property
+    def amounts(self) -> Sequence[str]: ...
+
+
+def instance_shares(row: QuotaLike, numbers: InstanceType | None) -> dict[str, float] | None:
+    """Give what a row takes of ``accelerators``, ``vcpu`` and ``memory_gib``, each in instances of its type.
+
+    None if the type's numbers are unknown or the row is not valid.
+    """
+    if row.count is not None:
+        return dict.fromkeys(SHARES, float(row.count))
+    if numbers is None or amounts_problem(row.amounts):
+        return None
+    accelerators = _accelerators(row, numbers)
+    if accelerators is None:
+        return None
+    stated = {
+        "accelerators": accelerators,
+        "vcpu": None if row.vcpu is None else row.vcpu / numbers.vcpu,
+        "memory_gib": None if row.memory_gib is None else row.memory_gib / numbers.memory_gib,
+    }
+    # amounts that are left out follow those that are set: accelerators before vCPU before memory
+    ratio = accelerators or stated["vcpu"] or stated["memory_gib"] or 0.0
+    return {name: ratio if share is None else share for name, share in stated.items()}
+
+
+def _accelerators(row: QuotaLike, numbers: InstanceType) -> float | None:
+    """Give the share of an instance's accelerators, None if it is unknown."""
+    partition = row.accelerator_partition
+    if row.accelerators is None and partition is None:
+        return 0.0
+    if not numbers.is_accelerated:
+        return None
+    if partition is None:
+        return (row.accelerators or 0) / numbers.accelerator_count
+    if partition.profile not in numbers.mig_profiles:
+        return None
+    per_gpu = partitions_per_accelerator(partition.profile, numbers.mig_profiles)
+    return partition.count / per_gpu / numbers.accelerator_count
 
 
 def accelerator_problems(

@@ -138,7 +138,7 @@ def quotas_are_within_capacity(environment: Environment) -> Iterator[Problem]:
     for path, team in teams(environment):
         for index, row in enumerate(team.quota):
             name = row.instance_type
-            shares = instance_shares(row, environment.instance_type(name))
+            shares = governance.instance_shares(row, environment.instance_type(name))
             if name not in capacity or name in unlimited or shares is None:
                 continue
             before = promised[name]
@@ -196,43 +196,6 @@ def _capacity(environment: Environment) -> Counter[str]:
 
 def _autoscaled_types(environment: Environment) -> set[str]:
     return {name for group in environment.hyperpod.autoscaled_groups for name in group.all_instance_types}
-
-
-def instance_shares(row: Quota, numbers: InstanceType | None) -> dict[str, float] | None:
-    """Give what a row takes of ``accelerators``, ``vcpu`` and ``memory_gib``, each in instances of its type.
-
-    None if the type's numbers are unknown or the row is not valid.
-    """
-    if row.count is not None:
-        return dict.fromkeys(_WORDS, float(row.count))
-    if numbers is None or governance.amounts_problem(row.amounts):
-        return None
-    accelerators = _accelerators(row, numbers)
-    if accelerators is None:
-        return None
-    stated = {
-        "accelerators": accelerators,
-        "vcpu": None if row.vcpu is None else row.vcpu / numbers.vcpu,
-        "memory_gib": None if row.memory_gib is None else row.memory_gib / numbers.memory_gib,
-    }
-    # amounts that are left out follow those that are set: accelerators before vCPU before memory
-    ratio = accelerators or stated["vcpu"] or stated["memory_gib"] or 0.0
-    return {name: ratio if share is None else share for name, share in stated.items()}
-
-
-def _accelerators(row: Quota, numbers: InstanceType) -> float | None:
-    """The share of an instance's accelerators, None if it is unknown."""
-    partition = row.accelerator_partition
-    if row.accelerators is None and partition is None:
-        return 0.0
-    if not numbers.is_accelerated:
-        return None
-    if partition is None:
-        return (row.accelerators or 0) / numbers.accelerator_count
-    if partition.profile not in numbers.mig_profiles:
-        return None
-    per_gpu = governance.partitions_per_accelerator(partition.profile, numbers.mig_profiles)
-    return partition.count / per_gpu / numbers.accelerator_count
 
 
 def _over_capacity(  # noqa: PLR0917 - all of it is in one sentence

@@ -10,7 +10,6 @@ from math import ceil
 from hyperpod_cdk.catalog import governance, scheduling
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.config import Environment, Quota, Team
-from hyperpod_cdk.config.rules.team_quotas import instance_shares
 from hyperpod_cdk.workloads.nodes import EFA_RESOURCE, NEURON_RESOURCE, NVIDIA_RESOURCE, NodeShape, node_shape
 
 Key = tuple[str, str]
@@ -188,7 +187,7 @@ def _queue(environment: Environment, team: Team) -> TeamQueue:
 def _amounts(environment: Environment, row: Quota) -> dict[Key, Decimal]:
     """Return the amounts of a row of a quota; like SageMaker, fill in missing values in proportion."""
     numbers = environment.instance_type(row.instance_type)
-    shares = instance_shares(row, numbers)
+    shares = governance.instance_shares(row, numbers)
     if numbers is None or shares is None:
         return {}
     partition = row.accelerator_partition
