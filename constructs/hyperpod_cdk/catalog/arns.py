@@ -1,4 +1,4 @@
-"""Rules for ARNs and KMS keys: the account, partition and region that a resource must have.
+"""Rules for ARNs, roles and KMS keys: their form, and the account, partition and region that a resource must have.
 
 Each rule gives the sentence of the error, without the name of the value, or None.
 """
@@ -9,6 +9,7 @@ import re
 from typing import Final, NamedTuple
 
 from hyperpod_cdk.catalog.rules import Pattern
+from hyperpod_cdk.catalog.sentences import Example, Sentence, Setting
 
 KMS_KEY_ARN = Pattern(
     regex=r"arn:aws[a-z-]*:kms:[a-z]{2,4}(-[a-z]+)+-[0-9]:[0-9]{12}:key/(mrk-[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})",
@@ -17,6 +18,33 @@ KMS_KEY_ARN = Pattern(
     refers=True,
     example="arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab",
     source="KMS developer guide, key ARN and multi-Region keys, 2026-11",
+)
+ROLE_ARN = Pattern(
+    regex=r"arn:aws[a-z-]*:iam::[0-9]{12}:role/(?:[\x21-\x7e]{1,511}/)?[A-Za-z0-9_+=,.@-]{1,64}",
+    minimum=20,
+    maximum=2048,
+    describes="the ARN of an IAM role",
+    refers=True,
+    example="arn:aws:iam::111122223333:role/platform-admin",
+)
+_ISSUER = r"oidc[.-]eks[.][a-z0-9-]+[.][a-z0-9.-]+/id/[0-9A-Z]+"
+OIDC_ISSUER = Pattern(
+    regex=_ISSUER,
+    maximum=255,
+    describes="the OIDC issuer of an EKS cluster, without https://",
+    refers=True,
+    example="oidc.eks.us-east-1.amazonaws.com/id/0123456789ABCDEF0123456789ABCDEF",
+    source="EKS user guide, IAM OIDC provider of a cluster; IAM API reference, CreateOpenIDConnectProvider: 255",
+)
+OIDC_PROVIDER_ARN = Pattern(
+    regex=rf"arn:aws[a-z-]*:iam::[0-9]{{12}}:oidc-provider/{_ISSUER}",
+    minimum=20,
+    maximum=2048,
+    describes="the ARN of an EKS cluster's OIDC provider in IAM",
+    refers=True,
+    example=(
+        "arn:aws:iam::111122223333:oidc-provider/oidc.eks.us-east-1.amazonaws.com/id/0123456789ABCDEF0123456789ABCDEF"
+    ),
 )
 
 
@@ -91,6 +119,25 @@ def role_partition_problem(arn: str, *, partition: str, region: str) -> str | No
     return (
         f"must be a role of the partition {partition}, that of {region}, got {arn}; write"
         f" {arn.replace(f':{got}:', f':{partition}:', 1)}"
+    )
+
+
+def role_arn_problem(arn: str, key: str) -> str | None:
+    """Say why ``arn`` names no IAM role, or give None; a session's ARN is answered with its role's."""
+    if ROLE_ARN.matches(arn):
+        return None
+    of = arn_parts(arn)
+    session = of.resource.split("/") if of.service == "sts" else []
+    if len(session) >= 2 and session[0] == "assumed-role":
+        role = f"arn:{of.partition}:iam::{of.account}:role/{session[1]}"
+        return Sentence(
+            f"must be the ARN of an IAM role, got the session {arn}, which ends with its login; ",
+            Setting(key, role),
+            " (with the role's path, if it has one)",
+        )
+    return Sentence(
+        f'must be the ARN of an IAM role, got "{arn}"; name the role that people assume, such as ',
+        Example(ROLE_ARN.example),
     )
 
 

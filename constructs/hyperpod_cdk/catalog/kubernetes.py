@@ -1,4 +1,4 @@
-"""Kubernetes versions: how long EKS supports them and which of them HyperPod accepts."""
+"""Kubernetes: its names, and its versions, how long EKS supports them and which of them HyperPod accepts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from typing import Any
 
 from hyperpod_cdk.catalog import _data
-from hyperpod_cdk.catalog.rules import joined
+from hyperpod_cdk.catalog.rules import Pattern, joined
 from hyperpod_cdk.catalog.sentences import Sentence, Setting
 
 DNS_LABEL_REGEX = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -18,6 +18,20 @@ DNS_SUBDOMAIN_REGEX = rf"{DNS_LABEL_REGEX}(\.{DNS_LABEL_REGEX})*"
 """DNS subdomain names, of at most 253 characters."""
 DNS_LABEL_MAXIMUM = 63
 DNS_SUBDOMAIN_MAXIMUM = 253
+
+DNS_LABEL = Pattern(
+    regex=DNS_LABEL_REGEX,
+    maximum=DNS_LABEL_MAXIMUM,
+    describes="1 to 63 lower-case letters, digits and hyphens, beginning and ending with a letter or digit",
+    example="scratch",
+)
+SERVICE_ACCOUNT_NAME = Pattern(
+    regex=DNS_SUBDOMAIN_REGEX,
+    maximum=DNS_SUBDOMAIN_MAXIMUM,
+    describes="the name of a service account: lower-case letters, digits, hyphens and dots",
+    example="trainer",
+    source="Kubernetes, DNS subdomain names",
+)
 
 AS_OF: date = _data.as_of("kubernetes")
 

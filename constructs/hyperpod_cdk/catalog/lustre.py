@@ -10,11 +10,67 @@ from typing import Any
 
 from hyperpod_cdk.catalog import _data, regions
 from hyperpod_cdk.catalog.instance_types import InstanceType
-from hyperpod_cdk.catalog.rules import Bound, listing, repeated
+from hyperpod_cdk.catalog.rules import Bound, Pattern, listing, repeated
 
 _DATA = _data.load("lustre")
 
 AS_OF: date = _data.as_of("lustre")
+
+PATH = Pattern(
+    regex=r"/[^\x00\x85\u2028\u2029\r\n]*",
+    maximum=4096,
+    describes="an absolute path in the file system of at most 4096 characters",
+    example="/datasets",
+    source="CloudFormation schema AWS::FSx::DataRepositoryAssociation",
+)
+FILE_SYSTEM_ID = Pattern(
+    regex=r"fs-[0-9a-f]{8,17}",
+    minimum=11,
+    maximum=20,
+    describes="the ID of an FSx file system",
+    refers=True,
+    example="fs-0a1b2c3d4e5f67890",
+)
+MOUNT_NAME = Pattern(
+    regex=r"[A-Za-z0-9_-]+",
+    maximum=8,
+    describes="the mount name that FSx gave the file system, 1 to 8 letters, digits, - or _",
+    refers=True,
+    example="abcdefgh",
+)
+DNS_NAME = Pattern(
+    regex=r"[a-z0-9-]+([.][a-z0-9-]+)+",
+    minimum=4,
+    maximum=253,
+    describes="the DNS name of the file system",
+    refers=True,
+    example="fs-0a1b2c3d4e5f67890.fsx.us-east-1.amazonaws.com",
+)
+BACKUP_ID = Pattern(
+    regex=r"backup-[0-9a-f]{8,}",
+    minimum=15,
+    maximum=128,
+    describes="the ID of an FSx backup",
+    refers=True,
+    example="backup-0a1b2c3d4e5f67890",
+    source="botocore fsx, BackupId",
+)
+DAILY_TIME = Pattern(
+    regex=r"([01][0-9]|2[0-3]):[0-5][0-9]",
+    minimum=5,
+    maximum=5,
+    describes="a time of day in UTC, HH:MM",
+    example="03:00",
+    source="botocore fsx, DailyTime",
+)
+WEEKLY_TIME = Pattern(
+    regex=r"[1-7]:([01][0-9]|2[0-3]):[0-5][0-9]",
+    minimum=7,
+    maximum=7,
+    describes="a day of the week (1 is Monday) and a time in UTC, d:HH:MM",
+    example="7:03:00",
+    source="botocore fsx, WeeklyTime",
+)
 
 SMALLEST_CAPACITY_GIB: int = _DATA["capacity_gib"]["smallest"]
 """Smallest SSD file system; after it come multiples of ``CAPACITY_STEP_GIB``."""

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import cast
 
 from hyperpod_cdk.catalog import regions
+from hyperpod_cdk.catalog.network import FEWEST_ZONES
 from hyperpod_cdk.catalog.rules import listing
 from hyperpod_cdk.checks.answers import Aws, NotAnswered, SubnetAnswer, Zone
 from hyperpod_cdk.checks.model import Case, Found, check, error, unanswered, warning
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import AnyGroup, Environment
-from hyperpod_cdk.config.network import FEWEST_ZONES
 from hyperpod_cdk.config.source import render_path
 
 AREA = "availability"

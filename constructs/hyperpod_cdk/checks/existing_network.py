@@ -8,6 +8,7 @@ from ipaddress import IPv4Network, collapse_addresses
 from typing import TypeVar, cast
 
 from hyperpod_cdk.catalog import network as catalog
+from hyperpod_cdk.catalog.network import FEWEST_ZONES
 from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.checks.answers import (
     Among,
@@ -26,7 +27,7 @@ from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import Environment
 from hyperpod_cdk.config.endpoints import needed_endpoints
 from hyperpod_cdk.config.environment import FOUNDATION, stack_name
-from hyperpod_cdk.config.network import FEWEST_ZONES, ExistingNetwork
+from hyperpod_cdk.config.network import ExistingNetwork
 
 AREA = "existing-network"
 

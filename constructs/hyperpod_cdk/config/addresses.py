@@ -236,11 +236,9 @@ def free_block(environment: Environment, az_id: str, *, cidr: str, prefix: int) 
 
 
 def _control_plane(environment: Environment) -> Iterator[AddressBudget]:
-    from hyperpod_cdk.config.network import FEWEST_ZONES  # noqa: PLC0415 - a review counts without the file's models
-
     network = environment.network
     slots = catalog.slots(network.vpc_cidr)
-    for index, az_id in enumerate(list(network.availability_zones)[:FEWEST_ZONES]):
+    for index, az_id in enumerate(list(network.availability_zones)[: catalog.FEWEST_ZONES]):
         yield AddressBudget(
             role="control plane",
             availability_zone_id=az_id,
@@ -252,12 +250,10 @@ def _control_plane(environment: Environment) -> Iterator[AddressBudget]:
 
 
 def _endpoints(environment: Environment) -> Iterator[AddressBudget]:
-    from hyperpod_cdk.config.network import FEWEST_ZONES  # noqa: PLC0415 - as above
-
     """Give the subnets for endpoints in zones without control plane; elsewhere endpoints share its subnets."""
     network = environment.network
     slots = catalog.slots(network.vpc_cidr)
-    for index, az_id in list(enumerate(network.availability_zones))[FEWEST_ZONES:]:
+    for index, az_id in list(enumerate(network.availability_zones))[catalog.FEWEST_ZONES :]:
         needs = _endpoint_needs(environment, az_id)
         if needs:
             yield AddressBudget(

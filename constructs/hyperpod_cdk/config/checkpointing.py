@@ -8,7 +8,7 @@ from pydantic import Field, Strict
 
 from hyperpod_cdk.catalog import hyperpod, kubernetes
 from hyperpod_cdk.catalog.arns import KMS_KEY_ARN
-from hyperpod_cdk.catalog.rules import Pattern, brackets_problem
+from hyperpod_cdk.catalog.rules import brackets_problem
 from hyperpod_cdk.catalog.s3_places import (
     BUCKET_NAME_MINIMUM,
     BUCKET_NAME_REGEX,
@@ -17,7 +17,6 @@ from hyperpod_cdk.catalog.s3_places import (
     refused_name_problem,
 )
 from hyperpod_cdk.config.section import Check, Section, filled, like, within
-from hyperpod_cdk.config.storage import DNS_LABEL
 
 BUCKET_OR_PREFIX = BucketPattern(
     # braces would begin a policy variable, * and ? are wildcards in one
@@ -28,13 +27,6 @@ BUCKET_OR_PREFIX = BucketPattern(
     refers=True,
     example="s3://my-checkpoints/llama-70b",
     source=f"{BUCKET_NAME_SOURCE}; safe characters of keys",
-)
-SERVICE_ACCOUNT_NAME = Pattern(
-    regex=kubernetes.DNS_SUBDOMAIN_REGEX,
-    maximum=kubernetes.DNS_SUBDOMAIN_MAXIMUM,
-    describes="the name of a service account: lower-case letters, digits, hyphens and dots",
-    example="trainer",
-    source="Kubernetes, DNS subdomain names",
 )
 
 
@@ -64,13 +56,13 @@ Place = Annotated[
 class CheckpointAccount(Section):
     """A Kubernetes service account whose pods write checkpoints to S3 with EKS Pod Identity."""
 
-    namespace: Annotated[str, like(DNS_LABEL)] = Field(
+    namespace: Annotated[str, like(kubernetes.DNS_LABEL)] = Field(
         description=(
             "Namespace of the jobs; the namespace of a team is hyperpod-ns-<team>. It does not have to exist yet."
         ),
         examples=["hyperpod-ns-research"],
     )
-    name: Annotated[str, like(SERVICE_ACCOUNT_NAME)] = Field(
+    name: Annotated[str, like(kubernetes.SERVICE_ACCOUNT_NAME)] = Field(
         description=(
             "Service account of the pods. The owner of the namespace creates it; the service account default"
             " always exists."

@@ -8,21 +8,12 @@ from pydantic import Field, Strict
 
 from hyperpod_cdk.catalog import addons, kubernetes
 from hyperpod_cdk.catalog import network as network_rules
-from hyperpod_cdk.catalog.arns import arn_parts
+from hyperpod_cdk.catalog.arns import OIDC_PROVIDER_ARN, ROLE_ARN, role_arn_problem
 from hyperpod_cdk.catalog.rules import Pattern
-from hyperpod_cdk.catalog.sentences import Example, Sentence, Setting
 from hyperpod_cdk.config.network import SECURITY_GROUP_ID, SecurityGroupId
 from hyperpod_cdk.config.section import Check, Section, counted, like
 from hyperpod_cdk.config.suggest import closest
 
-ROLE_ARN = Pattern(
-    regex=r"arn:aws[a-z-]*:iam::[0-9]{12}:role/(?:[\x21-\x7e]{1,511}/)?[A-Za-z0-9_+=,.@-]{1,64}",
-    minimum=20,
-    maximum=2048,
-    describes="the ARN of an IAM role",
-    refers=True,
-    example="arn:aws:iam::111122223333:role/platform-admin",
-)
 CLUSTER_NAME = Pattern(
     regex=r"[0-9A-Za-z][0-9A-Za-z_-]*",
     maximum=100,
@@ -30,25 +21,6 @@ CLUSTER_NAME = Pattern(
     refers=True,
     example="platform",
     source="CloudFormation schema AWS::EKS::Cluster",
-)
-_ISSUER = r"oidc[.-]eks[.][a-z0-9-]+[.][a-z0-9.-]+/id/[0-9A-Z]+"
-OIDC_ISSUER = Pattern(
-    regex=_ISSUER,
-    maximum=255,
-    describes="the OIDC issuer of an EKS cluster, without https://",
-    refers=True,
-    example="oidc.eks.us-east-1.amazonaws.com/id/0123456789ABCDEF0123456789ABCDEF",
-    source="EKS user guide, IAM OIDC provider of a cluster; IAM API reference, CreateOpenIDConnectProvider: 255",
-)
-OIDC_PROVIDER_ARN = Pattern(
-    regex=rf"arn:aws[a-z-]*:iam::[0-9]{{12}}:oidc-provider/{_ISSUER}",
-    minimum=20,
-    maximum=2048,
-    describes="the ARN of an EKS cluster's OIDC provider in IAM",
-    refers=True,
-    example=(
-        "arn:aws:iam::111122223333:oidc-provider/oidc.eks.us-east-1.amazonaws.com/id/0123456789ABCDEF0123456789ABCDEF"
-    ),
 )
 ADDONS = (
     addons.VPC_CNI,
@@ -103,25 +75,6 @@ def _own_addon_problem(name: str, key: str) -> str | None:  # noqa: ARG001 - the
     near = closest(name, OWN_ADDONS)
     fix = f"did you mean {near}?" if near else f"remove it, or write one of {', '.join(OWN_ADDONS)}"
     return f'must be an add-on that the environment would install, got "{name}"; {fix}'
-
-
-def role_arn_problem(arn: str, key: str) -> str | None:
-    """Say why ``arn`` names no IAM role, or give None; a session's ARN is answered with its role's."""
-    if ROLE_ARN.matches(arn):
-        return None
-    of = arn_parts(arn)
-    session = of.resource.split("/") if of.service == "sts" else []
-    if len(session) >= 2 and session[0] == "assumed-role":
-        role = f"arn:{of.partition}:iam::{of.account}:role/{session[1]}"
-        return Sentence(
-            f"must be the ARN of an IAM role, got the session {arn}, which ends with its login; ",
-            Setting(key, role),
-            " (with the role's path, if it has one)",
-        )
-    return Sentence(
-        f'must be the ARN of an IAM role, got "{arn}"; name the role that people assume, such as ',
-        Example(ROLE_ARN.example),
-    )
 
 
 AddonVersion = Annotated[

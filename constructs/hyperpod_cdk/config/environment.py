@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import unicodedata
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
 from hyperpod_cdk.catalog import hyperpod as rules
-from hyperpod_cdk.catalog import instance_types, regions
+from hyperpod_cdk.catalog import instance_types, regions, tags
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.catalog.rules import Bound, Pattern
 from hyperpod_cdk.catalog.s3_places import BUCKET_NAME_MAXIMUM
@@ -93,52 +92,14 @@ def _boundary_problem(text: str, key: str) -> str | None:
     )
 
 
-OWN_TAG = next(iter(rules.REQUIRED_TAGS))
 TAGS = Bound(minimum=0, maximum=(rules.TAGS.maximum or 0) - len(rules.REQUIRED_TAGS), source=rules.TAGS.source)
-# of AWS::EKS::Addon, whose schema (cfn-lint) allows one character less than all others
-_TAG_KEY_LENGTH = 127
-_TAG_VALUE_LENGTH = 255
-_TAG_MARKS = " _.:/=+-@"
-# JSON Schema can exclude the ASCII marks that AWS refuses; the check itself decides which other characters are letters
-_NO_OTHER_MARK = r"[^!\"#$%&'()*,;<>?\[\\\]^`{|}~\u0000-\u001f\u007f]"
-
-
-def _allowed_in_tags(text: str) -> bool:
-    return all(mark in _TAG_MARKS or unicodedata.category(mark)[0] in "LNZ" for mark in text)
-
-
-def _tag_key_problem(tag_key: str, key: str) -> str | None:  # noqa: ARG001 - a key is renamed, not set
-    if not 1 <= len(tag_key) <= _TAG_KEY_LENGTH:
-        return f"a tag key must have 1 to {_TAG_KEY_LENGTH} characters, got {len(tag_key)}; shorten it"
-    if not _allowed_in_tags(tag_key):
-        return f'a tag key may hold letters, digits, blanks and _.:/=+-@, got "{tag_key}"; rename it'
-    if tag_key.lower().startswith("aws:"):
-        return f'a tag key may not begin with "aws:", which AWS reserves, got "{tag_key}"; rename it'
-    if tag_key == OWN_TAG:
-        return (
-            f'"{tag_key}" is set by this library on the HyperPod cluster, where the training operator looks'
-            " for it; remove the tag"
-        )
-    return None
-
-
-def tag_value_problem(value: str, key: str) -> str | None:
-    """Say why ``value`` cannot be a tag's value, or give None."""
-    if not value:
-        return f"a tag value must not be empty, which EKS add-ons refuse, got nothing; write a value after {key}"
-    if len(value) > _TAG_VALUE_LENGTH:
-        return f"a tag value must have at most {_TAG_VALUE_LENGTH} characters, got {len(value)}; shorten it"
-    if not _allowed_in_tags(value):
-        return f'a tag value may hold letters, digits, blanks and _.:/=+-@, got "{value}"; change {key}'
-    return None
-
 
 TagKey = Annotated[
     str,
-    Check(_tag_key_problem, "tag_key", {"pattern": f"^(?![aA][wW][sS]:){_NO_OTHER_MARK}{{1,{_TAG_KEY_LENGTH}}}$"}),
+    Check(tags.key_problem, "tag_key", {"pattern": f"^(?![aA][wW][sS]:){tags.NO_OTHER_MARK}{{1,{tags.KEY_LENGTH}}}$"}),
 ]
 TagValue = Annotated[
-    str, Check(tag_value_problem, "tag_value", {"pattern": f"^{_NO_OTHER_MARK}{{1,{_TAG_VALUE_LENGTH}}}$"})
+    str, Check(tags.value_problem, "tag_value", {"pattern": f"^{tags.NO_OTHER_MARK}{{1,{tags.VALUE_LENGTH}}}$"})
 ]
 PermissionsBoundary = Annotated[
     str,

@@ -18,7 +18,6 @@ from hyperpod_cdk.config.section import Check, Section, counted, entries, within
 from hyperpod_cdk.config.source import DataPath
 
 DEFAULT_VPC_CIDR = "10.192.0.0/16"
-FEWEST_ZONES = rules.FEWEST_ZONES
 _AZ_ID_KEYS: JsonDict = {
     "propertyNames": {
         "pattern": "^[a-z]{2,5}[0-9]-az[0-9]$",

@@ -8,6 +8,7 @@ from pydantic import Field, Strict
 
 from hyperpod_cdk.catalog import kubernetes, lustre
 from hyperpod_cdk.catalog.arns import KMS_KEY_ARN
+from hyperpod_cdk.catalog.kubernetes import DNS_LABEL
 from hyperpod_cdk.catalog.rules import Bound, Pattern
 from hyperpod_cdk.catalog.s3_places import (
     BUCKET_NAME_MAXIMUM,
@@ -19,24 +20,11 @@ from hyperpod_cdk.catalog.s3_places import (
 from hyperpod_cdk.config.instance_group import AvailabilityZoneId
 from hyperpod_cdk.config.section import PAIRED_BRACKETS, Check, Section, counted, filled, like, one_of, within
 
-DNS_LABEL = Pattern(
-    regex=kubernetes.DNS_LABEL_REGEX,
-    maximum=kubernetes.DNS_LABEL_MAXIMUM,
-    describes="1 to 63 lower-case letters, digits and hyphens, beginning and ending with a letter or digit",
-    example="scratch",
-)
 FILE_SYSTEM_NAME = Pattern(
     regex=kubernetes.DNS_1035_LABEL_REGEX,
     maximum=30,
     describes="1 to 30 lower-case letters, digits and hyphens, beginning with a letter, ending with a letter or digit",
     example="scratch",
-)
-LUSTRE_PATH = Pattern(
-    regex=r"/[^\x00\x85\u2028\u2029\r\n]*",
-    maximum=4096,
-    describes="an absolute path in the file system of at most 4096 characters",
-    example="/datasets",
-    source="CloudFormation schema AWS::FSx::DataRepositoryAssociation",
 )
 S3_URI = BucketPattern(
     regex=rf"s3://{BUCKET_NAME_REGEX}(/[^\x00\x85\u2028\u2029\r\n]*)?",
@@ -63,54 +51,6 @@ PREFIX = Pattern(
     describes="empty, or a prefix that ends with / and does not begin with it, without spaces, * and ?",
     example="runs/",
 )
-FILE_SYSTEM_ID = Pattern(
-    regex=r"fs-[0-9a-f]{8,17}",
-    minimum=11,
-    maximum=20,
-    describes="the ID of an FSx file system",
-    refers=True,
-    example="fs-0a1b2c3d4e5f67890",
-)
-MOUNT_NAME = Pattern(
-    regex=r"[A-Za-z0-9_-]+",
-    maximum=8,
-    describes="the mount name that FSx gave the file system, 1 to 8 letters, digits, - or _",
-    refers=True,
-    example="abcdefgh",
-)
-DNS_NAME = Pattern(
-    regex=r"[a-z0-9-]+([.][a-z0-9-]+)+",
-    minimum=4,
-    maximum=253,
-    describes="the DNS name of the file system",
-    refers=True,
-    example="fs-0a1b2c3d4e5f67890.fsx.us-east-1.amazonaws.com",
-)
-BACKUP_ID = Pattern(
-    regex=r"backup-[0-9a-f]{8,}",
-    minimum=15,
-    maximum=128,
-    describes="the ID of an FSx backup",
-    refers=True,
-    example="backup-0a1b2c3d4e5f67890",
-    source="botocore fsx, BackupId",
-)
-DAILY_TIME = Pattern(
-    regex=r"([01][0-9]|2[0-3]):[0-5][0-9]",
-    minimum=5,
-    maximum=5,
-    describes="a time of day in UTC, HH:MM",
-    example="03:00",
-    source="botocore fsx, DailyTime",
-)
-WEEKLY_TIME = Pattern(
-    regex=r"[1-7]:([01][0-9]|2[0-3]):[0-5][0-9]",
-    minimum=7,
-    maximum=7,
-    describes="a day of the week (1 is Monday) and a time in UTC, d:HH:MM",
-    example="7:03:00",
-    source="botocore fsx, WeeklyTime",
-)
 POSIX_ID = Bound(minimum=0, maximum=4294967294)
 """The user and group IDs that Linux accepts."""
 
@@ -120,7 +60,7 @@ Event = Literal["new", "changed", "deleted"]
 class DataRepository(Section):
     """A data repository association: a link between a folder of the file system and an S3 prefix."""
 
-    path: Annotated[str, like(LUSTRE_PATH)] = Field(
+    path: Annotated[str, like(lustre.PATH)] = Field(
         description="Folder of the file system. A change replaces the link.", examples=["/datasets"]
     )
     s3_uri: Annotated[str, like(S3_URI)] = Field(
@@ -173,7 +113,7 @@ class Backups(Section):
     retention_days: Annotated[int, within(lustre.BACKUP_RETENTION_DAYS)] = Field(
         description="Number of days to retain a backup; 0 disables backups.", examples=[7]
     )
-    start_time: Annotated[str, like(DAILY_TIME)] | None = Field(
+    start_time: Annotated[str, like(lustre.DAILY_TIME)] | None = Field(
         default=None, description="Time of day in UTC, HH:MM, in quotes. Default: chosen by FSx.", examples=["03:00"]
     )
     copy_tags: bool = Field(
@@ -188,17 +128,17 @@ class Backups(Section):
 class ExistingLustre(Section):
     """An existing file system with another owner. Nothing of it is created or changed; pods only get claims for it."""
 
-    file_system_id: Annotated[str, like(FILE_SYSTEM_ID)] = Field(
+    file_system_id: Annotated[str, like(lustre.FILE_SYSTEM_ID)] = Field(
         description=(
             "ID of the file system, in the VPC of network.existing. The file system of a claim cannot change:"
             " for another file system, use another claim.name."
         ),
         examples=["fs-0a1b2c3d4e5f67890"],
     )
-    mount_name: Annotated[str, like(MOUNT_NAME)] = Field(
+    mount_name: Annotated[str, like(lustre.MOUNT_NAME)] = Field(
         description="Mount name of the file system (LustreConfiguration.MountName).", examples=["abcdefgh"]
     )
-    dns_name: Annotated[str, like(DNS_NAME)] | None = Field(
+    dns_name: Annotated[str, like(lustre.DNS_NAME)] | None = Field(
         default=None,
         description=(
             "DNS name of the file system. Default: <file_system_id>.fsx.<region> with the domain of the partition."
@@ -320,7 +260,7 @@ class Lustre(Section):
         description="Daily backups, for persistent_2 without data_repositories. Default: none.",
         examples=[{"retention_days": 7, "start_time": "03:00"}],
     )
-    from_backup: Annotated[str, like(BACKUP_ID)] | None = Field(
+    from_backup: Annotated[str, like(lustre.BACKUP_ID)] | None = Field(
         default=None,
         description=(
             "ID of the backup from which the file system is created, with the same capacity. A change"
@@ -328,7 +268,7 @@ class Lustre(Section):
         ),
         examples=["backup-0a1b2c3d4e5f67890"],
     )
-    maintenance_window: Annotated[str, like(WEEKLY_TIME)] | None = Field(
+    maintenance_window: Annotated[str, like(lustre.WEEKLY_TIME)] | None = Field(
         default=None,
         description=(
             "Start of the weekly maintenance window in UTC, d:HH:MM in quotes, where 1 is Monday. Default:"

@@ -14,12 +14,13 @@ from constructs import Construct
 
 from hyperpod_cdk.catalog import addons, operators
 from hyperpod_cdk.catalog.closest import closest
+from hyperpod_cdk.catalog.kubernetes import SERVICE_ACCOUNT_NAME
 from hyperpod_cdk.catalog.rules import Pattern
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, RESOURCE, acknowledge
 from hyperpod_cdk.common.manifests import answer_in_time
 from hyperpod_cdk.common.stack_arns import arn_of_aws
 from hyperpod_cdk.config.arguments import is_token, refuse, refuse_unlike
-from hyperpod_cdk.config.checkpointing import SERVICE_ACCOUNT_NAME, CheckpointAccount
+from hyperpod_cdk.config.checkpointing import CheckpointAccount
 from hyperpod_cdk.config.eks import ExistingEks
 
 POD_IDENTITY_TRUST: Mapping[str, Any] = {

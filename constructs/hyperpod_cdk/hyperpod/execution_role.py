@@ -13,13 +13,13 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct, IDependable
 
 from hyperpod_cdk.catalog import hyperpod
+from hyperpod_cdk.catalog.arns import ROLE_ARN
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY as MANAGED
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge, all_objects
 from hyperpod_cdk.common.keys import VOLUME_ACTIONS
 from hyperpod_cdk.common.removal import goes_with_its_stack
 from hyperpod_cdk.common.stack_arns import ANY_ACCOUNT, ec2_arn
 from hyperpod_cdk.config.arguments import refuse_unlike
-from hyperpod_cdk.config.eks import ROLE_ARN
 
 MANAGED_POLICY = "AmazonSageMakerClusterInstanceRolePolicy"
 """AWS's own policy for nodes: CloudWatch logs and metrics, Session Manager, buckets named ``sagemaker-*``."""

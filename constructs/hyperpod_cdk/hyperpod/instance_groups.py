@@ -16,7 +16,6 @@ from hyperpod_cdk.catalog import instance_types as catalog
 from hyperpod_cdk.catalog.rules import Bound, Pattern
 from hyperpod_cdk.config import instance_group as fields
 from hyperpod_cdk.config.arguments import is_token, refused, unknown_type_problem
-from hyperpod_cdk.config.eks import ROLE_ARN
 from hyperpod_cdk.config.section import Section
 
 DeepHealthCheck = Literal["instance_stress", "instance_connectivity"]
@@ -332,7 +331,7 @@ class InstanceGroup:
         yield from of_fields(fields.InstanceGroup, words)
         yield from _pattern_problem("name", self.name, hyperpod.INSTANCE_GROUP_NAME)
         if self.execution_role_arn is not None:
-            yield from _pattern_problem("execution_role_arn", self.execution_role_arn, ROLE_ARN)
+            yield from _pattern_problem("execution_role_arn", self.execution_role_arn, arns.ROLE_ARN)
         yield from self._type_problems()
         yield from self._count_problems()
         yield from self._network_problems()

@@ -21,6 +21,7 @@ from hyperpod_cdk.catalog import hyperpod, quotas, regions
 from hyperpod_cdk.catalog import notifications as facts
 from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.catalog.instance_types import InstanceType
+from hyperpod_cdk.catalog.lustre import FILE_SYSTEM_ID
 from hyperpod_cdk.catalog.quotas import Quota
 from hyperpod_cdk.catalog.rules import repeated_problem
 from hyperpod_cdk.common.acknowledgments import ACTION, RESOURCE, acknowledge, ignore_in_checkov
@@ -31,7 +32,7 @@ from hyperpod_cdk.config.arguments import is_token, refuse, refuse_unknown_types
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.hyperpod import HyperPod
 from hyperpod_cdk.config.notify import EVENTS, FUNCTION_EVENTS, Event, Notify, Slack
-from hyperpod_cdk.config.storage import FILE_SYSTEM_ID, FILE_SYSTEM_NAME
+from hyperpod_cdk.config.storage import FILE_SYSTEM_NAME
 from hyperpod_cdk.config.wanted_alarms import alarms
 from hyperpod_cdk.handlers.notifications import index as told
 from hyperpod_cdk.handlers.quota_gate.reading import QUOTA_ACTIONS

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hyperpod_cdk.catalog import arns, hyperpod, instance_types, regions
+from hyperpod_cdk.catalog.network import FEWEST_ZONES
 from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.config.instance_group import DEFAULT_SCRIPT, DEFAULT_VOLUME_GIB
-from hyperpod_cdk.config.network import FEWEST_ZONES
 from hyperpod_cdk.importing.document import Log, Place
 
 _LONGEST_NAME: Final = 30

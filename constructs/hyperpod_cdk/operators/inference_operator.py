@@ -15,12 +15,13 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct, IDependable
 
 from hyperpod_cdk.catalog import addons, hyperpod, operators, regions
+from hyperpod_cdk.catalog.arns import OIDC_ISSUER
 from hyperpod_cdk.catalog.s3_places import BUCKET_NAME_MAXIMUM
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, RESOURCE, acknowledge, ignore_in_checkov
 from hyperpod_cdk.common.physical_names import STACK_PART_LENGTH, stack_part
 from hyperpod_cdk.common.stack_arns import arn_of_aws, ec2_arn
 from hyperpod_cdk.config.arguments import refuse, refuse_unlike
-from hyperpod_cdk.config.eks import OIDC_ISSUER, ExistingEks
+from hyperpod_cdk.config.eks import ExistingEks
 from hyperpod_cdk.eks.node_addons import NodeAddon, inline_policy
 
 _ACCESS, _GATED_ACCESS = addons.row(addons.INFERENCE).managed_policies

@@ -14,14 +14,13 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from hyperpod_cdk.catalog import lustre as rules
-from hyperpod_cdk.catalog import network, regions
+from hyperpod_cdk.catalog import network, regions, tags
 from hyperpod_cdk.catalog.rules import repeated_problem
 from hyperpod_cdk.common.acknowledgments import acknowledge_log_group
 from hyperpod_cdk.common.physical_names import stack_part
 from hyperpod_cdk.common.stack_arns import arn_here
 from hyperpod_cdk.config import storage as fields
 from hyperpod_cdk.config.arguments import is_token, refuse
-from hyperpod_cdk.config.environment import tag_value_problem
 
 Event = Literal["new", "changed", "deleted"]
 
@@ -212,7 +211,7 @@ class LustreFileSystem(Construct):
                 " out, or set deployment_type: persistent_2"
             )
         refuse(fields.Lustre, log_level=log_level)
-        if name is not None and not is_token(name) and (problem := tag_value_problem(name, "name")):
+        if name is not None and not is_token(name) and (problem := tags.value_problem(name, "name")):
             raise ValueError(f"name: {problem}")
         label = name or self.node.path
         groups: list[ec2.CfnSecurityGroup] = []

@@ -9,11 +9,11 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import Field, Strict, create_model
 
 from hyperpod_cdk.catalog import hyperpod, kubernetes
+from hyperpod_cdk.catalog.kubernetes import DNS_LABEL, SERVICE_ACCOUNT_NAME
 from hyperpod_cdk.catalog.rules import Bound, Pattern
-from hyperpod_cdk.config.checkpointing import BUCKET_OR_PREFIX, SERVICE_ACCOUNT_NAME
+from hyperpod_cdk.config.checkpointing import BUCKET_OR_PREFIX
 from hyperpod_cdk.config.extensions import Extension, ExtensionError, active
 from hyperpod_cdk.config.section import Section, filled, like, within
-from hyperpod_cdk.config.storage import DNS_LABEL
 
 Kind = Literal["efa-info", "nccl", "dcgm", "neuron-info", "nccom", "pytorch", "hyperpod-pytorch"]
 """The kinds of jobs: tests of the network and its speed for NVIDIA and Neuron, diagnostics of GPUs, and training."""

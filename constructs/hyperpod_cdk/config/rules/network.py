@@ -7,12 +7,13 @@ from ipaddress import IPv4Network
 
 from hyperpod_cdk.catalog import addons, images, instance_types, regions
 from hyperpod_cdk.catalog import network as catalog
+from hyperpod_cdk.catalog.network import FEWEST_ZONES
 from hyperpod_cdk.catalog.rules import again_problem, listing, repeated
 from hyperpod_cdk.config import addresses
 from hyperpod_cdk.config.draft import known
 from hyperpod_cdk.config.endpoints import needed_endpoints
 from hyperpod_cdk.config.environment import Environment
-from hyperpod_cdk.config.network import FEWEST_ZONES, AvailabilityZone
+from hyperpod_cdk.config.network import AvailabilityZone
 from hyperpod_cdk.config.rules.book import Book, Problem, node_subnets, warning, zone_ids, zones
 from hyperpod_cdk.config.rules.eks import opens_everywhere
 from hyperpod_cdk.config.source import DataPath
