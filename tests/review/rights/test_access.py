@@ -843,13 +843,15 @@ def chosen(first: Any, second: Any = None) -> dict[str, Any]:
     return {"Fn::If": ["Asked", first, {"Ref": "AWS::NoValue"} if second is None else second]}
 
 
-WORLD = {"IpProtocol": "tcp", "FromPort": 22, "ToPort": 22, "CidrIp": "0.0.0.0/0"}
+WORLD: dict[str, Any] = {"IpProtocol": "tcp", "FromPort": 22, "ToPort": 22, "CidrIp": "0.0.0.0/0"}
 ADMIN = "arn:aws:iam::aws:policy/AdministratorAccess"
 CLUSTER_ADMIN = {
     "PolicyArn": "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy",
     "AccessScope": {"Type": "cluster"},
 }
-SHUT = dict.fromkeys(("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets"), True)
+SHUT: dict[str, Any] = dict.fromkeys(
+    ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets"), True
+)
 
 
 def trusting(statement: Any) -> dict[str, Any]:
@@ -911,7 +913,8 @@ def test_what_only_the_deployment_opens_is_judged_as_open(after: dict[str, Any])
     known = {name: value for name, value in after["Properties"].items() if isinstance(value, str)}
     before = {} if after["Type"] in NEW_ONLY else {"It": {"Type": after["Type"], "Properties": known}}
     found = judged(*sides(before, {"It": after}))
-    assert [each for each in (*found.grants, *found.reach) if each.is_grave and each.change == "added"] != []
+    grave = [each.sentence for each in found.grants if each.is_grave and each.change == "added"]
+    assert [*grave, *(each.sentence for each in found.reach if each.is_grave and each.change == "added")] != []
 
 
 NEW_ONLY = ("AWS::EC2::SecurityGroupIngress", "AWS::ElasticLoadBalancingV2::LoadBalancer", "AWS::IAM::AccessKey")

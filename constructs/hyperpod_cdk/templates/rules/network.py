@@ -82,11 +82,11 @@ def s3_gateway_endpoint(context: Context) -> Iterator[Spot]:
         kind = context.value(endpoint, "VpcEndpointType")
         is_gateway = kind in (None, "Gateway") or not is_known(kind)
         if is_gateway and (not is_known(service) or plain(service).endswith(".s3")):
-            vpc = part(context.assembly, endpoint.stack, endpoint.properties.get("VpcId"))
-            if not vpc.is_known:
+            of_vpc = part(context.assembly, endpoint.stack, endpoint.properties.get("VpcId"))
+            if not of_vpc.is_known:
                 # it may be the gateway endpoint of every VPC
                 return
-            served.add(vpc.key)
+            served.add(of_vpc.key)
     found: dict[str, tuple[Resource, Subnet]] = {}
     for subnet in context.subnets:
         vpc = subnet.vpc
