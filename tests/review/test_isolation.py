@@ -272,6 +272,20 @@ def test_how_a_command_ends_is_told(tmp_path: Path) -> None:
     assert len(said) == 2**20
 
 
+@pytest.mark.parametrize("is_trusted", [False, True])
+@pytest.mark.parametrize("given", [".", "../project", "{}/../project"])
+def test_folder_may_be_relative(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, *, is_trusted: bool
+) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "app.py").write_text("print('mine')", "utf-8")
+    monkeypatch.chdir(folder)
+    with scratch_folder(prefix="test-") as scratch:
+        ran = run(scratch, Path(given.format(folder)), [sys.executable, "app.py"], Limits(is_trusted=is_trusted))
+    assert (ran.code, ran.output) == (0, "mine\n")
+
+
 def test_where_the_system_grants_no_namespace_that_is_said(tmp_path: Path) -> None:
     # a user namespace in which no further one may be made: what containers and Ubuntu's AppArmor come to
     nested = f"""

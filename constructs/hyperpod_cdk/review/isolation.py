@@ -90,11 +90,11 @@ def run_isolated(
     }
     plan = {
         "command": ["/bin/sh", "-c", command] if isinstance(command, str) else list(command),
-        "folder": str(folder),
+        "folder": _from_the_root(folder),
         "home": str(home),
         "writable": [str(scratch)],
-        "readable": [str(each) for each in (*readable, *_interpreter())],
-        "masked": [str(each) for each in masked],
+        "readable": [*map(_from_the_root, readable), *map(str, _interpreter())],
+        "masked": [_from_the_root(each) for each in masked],
         "overlays": list(caches.values()),
         "scratch": str(scratch / "system"),
         "memory": limits.mib * 2**20,
@@ -128,6 +128,11 @@ def run_isolated(
         os.set_blocking(said_by_launcher, False)
         exposed = (line.read(_MOST_STATUS) or b"").decode(errors="replace").partition("\n")[0].strip()
     return Ran(code=running.returncode, output=said, stopped=stopped, exposed=exposed)
+
+
+def _from_the_root(path: Path) -> str:
+    """Return a path as the launcher, which runs in the root folder, finds and mounts it."""
+    return str(path if path.is_absolute() and ".." not in path.parts else path.resolve())
 
 
 def _kept(*, is_trusted: bool) -> dict[str, str]:
