@@ -300,6 +300,25 @@ def test_a_restricted_group_has_a_file_system_of_which_the_price_is_not_publishe
     )
 
 
+def shared(size: int) -> dict[str, Any]:
+    """Return a cluster whose restricted groups share a file system of this size."""
+    asked = {"FSxLustreConfig": {"SizeInGiB": size, "PerUnitStorageThroughput": 500}, "FSxLustreDeletionPolicy": "Keep"}
+    return {"RestrictedInstanceGroupsConfig": {"SharedEnvironmentConfig": asked}, "RestrictedInstanceGroups": [group()]}
+
+
+def test_file_system_that_restricted_groups_share_counts_too() -> None:
+    found = cost(cluster(**shared(4800)), cluster(**shared(9600)), prices=PRICES)
+    (line,) = [each for each in found.lines if each.kind == "storage"]
+    assert line.resource == "dev-a / Cluster"
+    assert line.what.startswith("9600 GiB of Lustre at 500 MB/s per TiB that HyperPod creates")
+    assert found.unknown == (
+        "dev-a / Cluster: the price of the file system that HyperPod creates for restricted groups is not published",
+    )
+    assert [(each.what, each.quantity.before, each.quantity.after) for each in found.unpriced] == [
+        ("Lustre at 500 MB/s per TiB that HyperPod creates", 4800, 9600)
+    ]
+
+
 @row_by_row(
     "properties, expected, unknown",
     [

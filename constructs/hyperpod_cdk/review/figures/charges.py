@@ -11,11 +11,11 @@ from hyperpod_cdk.catalog import prices as catalog
 from hyperpod_cdk.catalog.prices import Kind, Prices
 from hyperpod_cdk.review.figures import quantities
 from hyperpod_cdk.review.figures.charge_lines import Charge, Lines, at, is_accelerated_type, name_of
-from hyperpod_cdk.review.figures.group_charges import of_group
+from hyperpod_cdk.review.figures.group_charges import of_group, shared_storage
 from hyperpod_cdk.review.figures.type_charges import MACHINES, READERS, by_hour
 from hyperpod_cdk.review.nouns import noun
 from hyperpod_cdk.templates.assembly import Assembly, Resource
-from hyperpod_cdk.templates.groups import InstanceGroup, instance_groups, whole_number
+from hyperpod_cdk.templates.groups import CLUSTER, InstanceGroup, instance_groups, whole_number
 from hyperpod_cdk.templates.values import plain, resolve, resolved_properties
 
 KINDS: Final[tuple[Kind, ...]] = (
@@ -122,6 +122,8 @@ class Charged(Lines):
             by_use[resource.type, kind, what] += 1
         for group in groups.get((resource.stack, resource.logical_id), ()):
             yield from of_group(self, group)
+        if resource.type == CLUSTER:
+            yield from shared_storage(self, resource)
         reader = READERS.get(resource.type)
         if reader is not None:
             yield from reader(self, resource)

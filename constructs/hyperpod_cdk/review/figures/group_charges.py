@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 
 from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.review.figures.charge_lines import Charge, Lines, at, cents, is_accelerated_type, name_of
+from hyperpod_cdk.templates.assembly import Resource
 from hyperpod_cdk.templates.groups import InstanceGroup, entries, whole_number
 from hyperpod_cdk.templates.values import plain, resolve
 
@@ -113,6 +114,12 @@ def _volumes(lines: Lines, group: InstanceGroup) -> Iterator[Charge]:
     )
 
 
+def shared_storage(lines: Lines, cluster: Resource) -> Iterator[Charge]:
+    """Give the line of the file system that HyperPod creates for all restricted groups of a cluster, if any."""
+    shared = at(lines.get(cluster, "RestrictedInstanceGroupsConfig"), "SharedEnvironmentConfig")
+    yield from _created_storage(cluster, "", at(shared, "FSxLustreConfig"), "restricted groups")
+
+
 def _own_storage(lines: Lines, group: InstanceGroup) -> Iterator[Charge]:
     """Return the file system that HyperPod creates for a restricted group."""
     if not group.is_restricted:
@@ -120,19 +127,23 @@ def _own_storage(lines: Lines, group: InstanceGroup) -> Iterator[Charge]:
     raw = entries(group.cluster.properties.get("RestrictedInstanceGroups"))
     body = raw[group.index] if group.index < len(raw) else {}
     asked = at(resolve(lines.assembly, group.cluster.stack, body.get("EnvironmentConfig")), "FSxLustreConfig")
+    yield from _created_storage(group.cluster, group.name, asked, "a restricted group")
+
+
+def _created_storage(cluster: Resource, group: str, asked: Any, users: str) -> Iterator[Charge]:
     if not isinstance(asked, dict):
         return
     size, tier = plain(asked.get("SizeInGiB")), plain(asked.get("PerUnitStorageThroughput"))
-    name = name_of(group.cluster, group.name)
+    name = name_of(cluster, group)
     yield Charge(
-        key=(group.cluster.stack, group.cluster.logical_id, group.name, "own storage"),
+        key=(cluster.stack, cluster.logical_id, group, "own storage"),
         resource=name,
-        group=group.name,
+        group=group,
         kind="storage",
         what=f"{size} GiB of Lustre at {tier} MB/s per TiB that HyperPod creates",
         unit="",
         monthly=None,
-        unknown=f"{name}: the price of the file system that HyperPod creates for a restricted group is not published",
+        unknown=f"{name}: the price of the file system that HyperPod creates for {users} is not published",
         count=whole_number(asked.get("SizeInGiB")),
         sold=f"Lustre at {tier} MB/s per TiB that HyperPod creates",
         counted_in="GB",
