@@ -137,7 +137,7 @@ def test_a_version_that_eks_does_not_offer(
         (
             kubernetes("1.32", standard=timedelta(days=60) - timedelta(seconds=1)),
             (
-                "standard support for Kubernetes 1.32 ends on 2027-01-20, in 59 days; extended support is billed from"
+                "standard support for Kubernetes 1.32 ends on 2027-01-20, in 60 days; extended support is billed from"
                 ' that day: set kubernetes_version: "1.35"'
             ),
         ),

@@ -175,13 +175,13 @@ def _support(
         until = "" if ends is None else f" until {ends.date()}"
         text = f"EKS bills extended support for Kubernetes {row.version}{until}"
         if ends is not None and ends - now < SOON:
-            text = f"{text}, {_days(ends - now)}, and then updates the cluster automatically"
+            text = f"{text}, {_days(ends.date() - now.date())}, and then updates the cluster automatically"
         yield warning(_VERSION, f"{text}; {better}")
     elif row.end_of_standard_support is not None and row.end_of_standard_support - now < SOON:
-        ends = row.end_of_standard_support
+        last = row.end_of_standard_support.date()
         yield warning(
             _VERSION,
-            f"standard support for Kubernetes {row.version} ends on {ends.date()}, {_days(ends - now)}; extended"
+            f"standard support for Kubernetes {row.version} ends on {last}, {_days(last - now.date())}; extended"
             f" support is billed from that day: {better}",
         )
 
