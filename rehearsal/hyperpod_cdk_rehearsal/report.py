@@ -15,6 +15,7 @@ from hyperpod_cdk_rehearsal.inventory import Inventory, MissingNodes
 from hyperpod_cdk_rehearsal.left_over import Kept
 
 NOT_REHEARSED = (
+    "the account is not yours: its quotas, plans and capacity are what the environment needs, or --account-file states",
     "Helm is not run and no pod starts: releases and manifests are recorded",
     "IAM policies are not enforced on API calls; roles must exist and trust the service that uses them",
     "lifecycle scripts are uploaded and read back, not run on a node",

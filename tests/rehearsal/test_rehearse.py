@@ -120,6 +120,7 @@ class TestProd:
         assert "group h100" in text
         assert "2/2 x ml.p5.48xlarge  use1-az5  InService  plan h100-april" in text
         assert "Helm is not run and no pod starts" in text
+        assert "the account is not yours" in text
         assert "the HyperPod chart is a placeholder" in text
 
 
