@@ -48,9 +48,8 @@ UPDATABLE = frozenset(
 
 _STACK_NAME = "[a-zA-Z][-a-zA-Z0-9]*"
 _LONGEST_NAME = 128
-_MOST_INLINE_BYTES = 51_200
 _MOST_STORED_BYTES = 1_000_000
-"""Limits of a template in a request and in S3 (CloudFormation user guide, "CloudFormation quotas")."""
+"""The limit of a template in S3 (CloudFormation user guide, "CloudFormation quotas")."""
 _PAUSED = frozenset({"CREATE_FAILED", "UPDATE_FAILED"})
 _NOT_FINAL = (
     "This stack is currently in a non-terminal [{}] state. To update the stack from this state, please use the "
@@ -115,13 +114,7 @@ class StackService:
             if request.get("TemplateURL"):
                 # UNSURE: AWS's words; its documentation says that both cannot be used
                 raise TemplateError("Only one of TemplateBody or TemplateURL can be specified.")
-            body = str(request["TemplateBody"])
-            if len(body.encode()) > _MOST_INLINE_BYTES:
-                raise TemplateError(
-                    "1 validation error detected: Value '...' at 'templateBody' failed to satisfy constraint: Member"
-                    f" must have length less than or equal to {_MOST_INLINE_BYTES}"
-                )
-            return body
+            return str(request["TemplateBody"])
         url = request.get("TemplateURL")
         if not url:
             raise TemplateError("Either Template URL or Template Body must be specified.")
