@@ -147,15 +147,16 @@ def drift(aws: Api, living: Living, *, without: Collection[str] = ()) -> Drift:
     differences = [*dated, *of_themselves]
     skipped += [*gaps, *undated]
     differences.sort(key=lambda each: (not each.next.nodes_lost, each.type != groups.CLUSTER))
+    left_out = Counter(each.type for each in resources if is_left_out(each.type, kinds))
     return Drift(
         environment=living.head.environment or living.deployed.environment,
-        verdict=_verdict(differences, skipped, living),
+        verdict=_verdict(differences, skipped, living, is_partial=bool(left_out)),
         # without the cluster, nothing that drift is about was compared
         passed=outcome(tuple(differences), tuple(skipped)) if differences or counted[groups.CLUSTER] else None,
         differences=tuple(differences),
         skipped=tuple(skipped),
         compared=dict(sorted(counted.items())),
-        not_compared=dict(sorted(Counter(each.type for each in resources if is_left_out(each.type, kinds)).items())),
+        not_compared=dict(sorted(left_out.items())),
         notes=(
             *living.notes,
             *still_told(living.deployed, living.head),
@@ -449,15 +450,17 @@ def _unread(what: str, missing: NotAnswered) -> Unread:
     return Unread(what=what, reason=missing.reason, action=missing.action, aws_said=missing.said)
 
 
-def _verdict(differences: Sequence[Difference], skipped: Sequence[Unread], living: Living) -> str:
+def _verdict(differences: Sequence[Difference], skipped: Sequence[Unread], living: Living, *, is_partial: bool) -> str:
     if not living.deployed.stacks:
         where = " ".join(each for each in (living.head.account, living.head.region) if each)
         return f"No stack is deployed{f' in {where}' if where else ''}, so there is nothing to compare."
     end = f"; {count(len(skipped), 'thing')} could not be checked" if skipped else ""
     if not differences:
         if not skipped and not any(each.type == groups.CLUSTER for each in living.deployed.resources()):
-            return "No HyperPod cluster is deployed; AWS matches the last deployment for everything else."
-        return f"{'No difference in what was read' if skipped else 'AWS matches the last deployment'}{end}."
+            rest = "everything else that is compared" if is_partial else "everything else"
+            return f"No HyperPod cluster is deployed; AWS matches the last deployment for {rest}."
+        matches = f"AWS matches the last deployment{' in everything that is compared' if is_partial else ''}"
+        return f"{'No difference in what was read' if skipped else matches}{end}."
     lost = sum(each.next.nodes_lost or 0 for each in differences)
     is_unknown = any(each.next.nodes_lost is None for each in differences)
     begin = f"{count(len(differences), 'difference')}"

@@ -120,10 +120,17 @@ class Routes:
 
     @cached_property
     def _associations(self) -> dict[str, Part]:
-        found = {}
+        found: dict[str, Part] = {}
         for resource in self.assembly.of_type("AWS::EC2::SubnetRouteTableAssociation"):
-            if exists(self.assembly, resource) is not False:
-                subnet, table = (_named(self.assembly, resource, name) for name in ("SubnetId", "RouteTableId"))
+            made = exists(self.assembly, resource)
+            if made is False:
+                continue
+            subnet, table = (_named(self.assembly, resource, name) for name in ("SubnetId", "RouteTableId"))
+            if made is None:
+                said = f"of {resource.name}, which depends on a condition,"
+                table = Part(key=f"{resource.stack}:{resource.logical_id}?", label=said, is_known=False)
+            # of two that depend on a condition, either may be the one
+            if subnet.key not in found or found[subnet.key].is_known:
                 found[subnet.key] = table
         return found
 
