@@ -101,6 +101,11 @@ def test_support_on_the_days_beside_its_ends() -> None:
     assert kubernetes.support_warning("1.31", on=extended) == ended
 
 
+def test_an_existing_cluster_is_updated_first() -> None:
+    warning = kubernetes.support_warning("1.31", on=date(2025, 11, 26), existing="shared")
+    assert (warning or "").endswith("; update the cluster shared, one minor at a time, up to 1.35")
+
+
 def test_the_state_of_support_at_each_bound() -> None:
     # EKS user guide, release calendar: 1.31
     day = timedelta(days=1)

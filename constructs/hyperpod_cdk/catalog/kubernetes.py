@@ -188,22 +188,27 @@ def version_problem(version: str, *, key: str = "kubernetes_version") -> str | N
     )
 
 
-def support_warning(version: str, *, on: date, key: str = "kubernetes_version") -> str | None:
-    """Say that EKS support for ``version`` has ended, costs extra or soon will, on the day ``on``, or give None."""
+def support_warning(
+    version: str, *, on: date, key: str = "kubernetes_version", existing: str | None = None
+) -> str | None:
+    """Say that EKS support for ``version`` has ended, costs extra or soon will, on the day ``on``, or give None.
+
+    ``existing``: the name of the existing cluster that has the version, None for a cluster of these stacks.
+    """
     row = get(version)
     if row is None:
         return None
     if is_unsupported(version, on=on):
         state = f"EKS ended extended support for Kubernetes {version} on {row.extended_support_ends}, "
-        return f"{state}so no new cluster can use it (dates as of {AS_OF}); {_advice(version, on=on, key=key)}"
+        return f"{state}so no new cluster can use it (dates as of {AS_OF}); {_advice(version, on=on, key=key, existing=existing)}"
     if row.standard_support_ends and on < row.standard_support_ends <= on + timedelta(days=NOTICE_DAYS):
         ends = row.standard_support_ends
         left = f"{(ends - on).days} day{'s' if ends - on > timedelta(days=1) else ''}"
         state = f"EKS bills extended support for Kubernetes {version} from {ends}, in {left} "
-        return f"{state}(dates as of {AS_OF}); {_advice(version, on=ends, key=key)}"
+        return f"{state}(dates as of {AS_OF}); {_advice(version, on=ends, key=key, existing=existing)}"
     if row.standard_support_ends and on >= row.standard_support_ends:
         state = f"EKS bills extended support for Kubernetes {version} since {row.standard_support_ends}, "
-        return f"{state}until {row.extended_support_ends} (dates as of {AS_OF}); {_advice(version, on=on, key=key)}"
+        return f"{state}until {row.extended_support_ends} (dates as of {AS_OF}); {_advice(version, on=on, key=key, existing=existing)}"
     return None
 
 
@@ -246,7 +251,7 @@ def _reserved(resource: str, amount: float) -> float:
     return kept
 
 
-def _advice(version: str, *, on: date, key: str) -> str:
+def _advice(version: str, *, on: date, key: str, existing: str | None) -> str:
     """Name the default as long as EKS supports it, then the newest version that HyperPod accepts."""
     newest = hyperpod_versions()[-1]
     default = get(DEFAULT)
@@ -254,7 +259,12 @@ def _advice(version: str, *, on: date, key: str) -> str:
     better = DEFAULT if ends is not None and on < ends else newest
     if better == version:
         return "this is the newest version known here, look for a newer hyperpod-cdk"
-    return step_to(better, version, key=key)
+    return update_of(existing, better) if existing else step_to(better, version, key=key)
+
+
+def update_of(cluster: str, version: str) -> str:
+    """Say how an existing cluster gets to a newer version."""
+    return f"update the cluster {cluster}, one minor at a time, up to {version}"
 
 
 def is_newer(version: str, other: str) -> bool:

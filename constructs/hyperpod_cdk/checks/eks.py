@@ -231,7 +231,7 @@ def _better(
         return "HyperPod accepts no other version that EKS supports for long, look for a newer hyperpod-cdk"
     newest = max(good, key=_number)
     if environment.eks.is_existing:
-        return f"update the cluster {environment.eks_cluster_name}, one minor at a time, up to {newest}"
+        return kubernetes.update_of(environment.eks_cluster_name, newest)
     return kubernetes.step_to(newest, environment.eks.kubernetes_version, key="kubernetes_version")
 
 

@@ -26,7 +26,8 @@ MOST_OF_THE_INTERNET = 0.5
 @BOOK.dated
 def kubernetes_version_is_supported(environment: Environment, today: date) -> Iterator[Problem]:
     """Warn of a version whose standard support is over."""
-    doubt = kubernetes.support_warning(environment.eks.kubernetes_version, on=today)
+    existing = environment.eks_cluster_name if environment.eks.is_existing else None
+    doubt = kubernetes.support_warning(environment.eks.kubernetes_version, on=today, existing=existing)
     if doubt:
         yield warning(("eks", "kubernetes_version"), doubt)
 
