@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import partial
 from typing import Any
 
 from hyperpod_cdk.catalog import _data
@@ -198,17 +199,18 @@ def support_warning(
     row = get(version)
     if row is None:
         return None
+    advice = partial(_advice, version, key=key, existing=existing)
     if is_unsupported(version, on=on):
         state = f"EKS ended extended support for Kubernetes {version} on {row.extended_support_ends}, "
-        return f"{state}so no new cluster can use it (dates as of {AS_OF}); {_advice(version, on=on, key=key, existing=existing)}"
+        return f"{state}so no new cluster can use it (dates as of {AS_OF}); {advice(on=on)}"
     if row.standard_support_ends and on < row.standard_support_ends <= on + timedelta(days=NOTICE_DAYS):
         ends = row.standard_support_ends
         left = f"{(ends - on).days} day{'s' if ends - on > timedelta(days=1) else ''}"
         state = f"EKS bills extended support for Kubernetes {version} from {ends}, in {left} "
-        return f"{state}(dates as of {AS_OF}); {_advice(version, on=ends, key=key, existing=existing)}"
+        return f"{state}(dates as of {AS_OF}); {advice(on=ends)}"
     if row.standard_support_ends and on >= row.standard_support_ends:
         state = f"EKS bills extended support for Kubernetes {version} since {row.standard_support_ends}, "
-        return f"{state}until {row.extended_support_ends} (dates as of {AS_OF}); {_advice(version, on=on, key=key, existing=existing)}"
+        return f"{state}until {row.extended_support_ends} (dates as of {AS_OF}); {advice(on=on)}"
     return None
 
 

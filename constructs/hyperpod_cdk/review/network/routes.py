@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 from hyperpod_cdk.review.network.security_groups import ANYWHERE
 from hyperpod_cdk.templates.assembly import Assembly, Resource
 from hyperpod_cdk.templates.groups import SUBNET, Part, exists, part, parts
-from hyperpod_cdk.templates.values import Unknown, plain, resolve
+from hyperpod_cdk.templates.values import is_known, plain, resolve
 
 WayKind = Literal["NAT gateway", "internet gateway", "other", "none", "unknown"]
 
@@ -84,9 +84,12 @@ class Routes:
         gateway = way.target
         if gateway.resource is None:
             return Way(kind="unknown", target=gateway, why=f"{gateway.label} is not in these templates")
-        if gateway.resource.properties.get("ConnectivityType") == "private":
+        stated = gateway.resource.properties.get("ConnectivityType", "public")
+        kind = resolve(self.assembly, gateway.resource.stack, stated)
+        if kind != "public":
+            said = plain(kind) if is_known(kind) else f"private or public ({plain(kind)})"
             return Way(
-                kind="unknown", target=gateway, why=f"{gateway.label} is private, and its further route is unknown"
+                kind="unknown", target=gateway, why=f"{gateway.label} is {said}, and its further route is unknown"
             )
         home = part(self.assembly, gateway.resource.stack, gateway.resource.properties.get("SubnetId"))
         behind = self._default_route(home)
@@ -111,12 +114,13 @@ class Routes:
             if self._has_stray_association:
                 return Way(kind="unknown", why=f"the route table of {subnet.label} is unknown")
             return Way(kind="none", why=f"{subnet.label} has no route table of its own, and the VPC's has no way out")
-        routes = self._routes.get(table.key, ())
-        if not routes:
-            if table.resource is None:
-                return Way(kind="unknown", why=f"route table {table.label} is not in these templates")
-            return Way(kind="none", why=f"{table.label} has no default route")
-        return routes[0]
+        # a route that may be of any table may be of this one
+        routes = self._routes.get(table.key) or (self._routes.get(None) if table.is_made_here(_TABLE) else None)
+        if routes:
+            return routes[0]
+        if not table.is_made_here(_TABLE):
+            return Way(kind="unknown", why=f"route table {table.label} is not in these templates")
+        return Way(kind="none", why=f"{table.label} has no default route")
 
     @cached_property
     def _associations(self) -> dict[str, Part]:
@@ -140,19 +144,20 @@ class Routes:
         return any(key not in made for key in self._associations)
 
     @cached_property
-    def _routes(self) -> dict[str, list[Way]]:
-        """Return the default routes by their table's key."""
-        found: dict[str, list[Way]] = {}
+    def _routes(self) -> dict[str | None, list[Way]]:
+        """Return the default routes by their table's key, None for those that may be of any table."""
+        found: dict[str | None, list[Way]] = {}
         for resource in self.assembly.of_type("AWS::EC2::Route"):
             made = exists(self.assembly, resource)
             destination = resolve(self.assembly, resource.stack, resource.properties.get("DestinationCidrBlock"))
-            if made is False or not (destination == ANYWHERE or isinstance(destination, Unknown)):
+            if made is False or not (destination == ANYWHERE or not is_known(destination)):
                 continue
             table = _named(self.assembly, resource, "RouteTableId")
             way = _way(self.assembly, resource)
-            if made is None or destination != ANYWHERE:
-                way = Way(kind="unknown", why=f"the route {resource.name} depends on a condition or parameter")
-            found.setdefault(table.key, []).append(way)
+            doubt = Way(kind="unknown", why=f"the route {resource.name} depends on a condition or parameter")
+            found.setdefault(table.key, []).append(way if made and destination == ANYWHERE else doubt)
+            if not table.is_known:
+                found.setdefault(None, []).append(doubt)
         return found
 
     @cached_property
@@ -185,6 +190,7 @@ class Routes:
         )
 
 
+_TABLE: Final = "AWS::EC2::RouteTable"
 _TARGETS: Final[Mapping[str, WayKind]] = {
     "NatGatewayId": "NAT gateway",
     "GatewayId": "internet gateway",
