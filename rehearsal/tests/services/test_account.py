@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import yaml
 
-from hyperpod_cdk.catalog.addons import VERSION
 from hyperpod_cdk.config import load_environment
 from hyperpod_cdk.config.encryption import Encryption
 from hyperpod_cdk.config.lifecycle import Lifecycle
@@ -37,7 +36,8 @@ ALIASES = b"a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + b"".join(
 )
 """Thirty lines that stand for ten values to the power of thirty."""
 WRONG_BUILD = (
-    f'5 kubernetes.addons.vpc-cni.1: must be {VERSION.describes}, such as {VERSION.example}, got "v1.20.4-eksbuild1"'
+    "5 kubernetes.addons.vpc-cni.1: must be an add-on version as EKS writes it, such as v1.20.4-eksbuild.1, got "
+    '"v1.20.4-eksbuild1"'
 )
 MONTH = "input should be a valid datetime or date, month value is outside expected range of 1-12"
 FROM_ENVIRONMENT = {"from_environment": True}

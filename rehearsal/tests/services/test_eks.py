@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hyperpod_cdk.catalog import kubernetes
+from hyperpod_cdk_rehearsal.embedded.published import kubernetes
 from hyperpod_cdk_rehearsal.embedded.services import eks as service
 from hyperpod_cdk_rehearsal.embedded.services import kubernetes_store
 from hyperpod_cdk_rehearsal.embedded.services.stores import Table

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from hyperpod_cdk.catalog import addons, operators
 from hyperpod_cdk_rehearsal.embedded import loopback_tls
+from hyperpod_cdk_rehearsal.embedded.published import addons
 
 POD_TRUST = ["sts:AssumeRole", "sts:TagSession"]
 NEEDED = ("cert-manager", "metrics-server", "aws-fsx-csi-driver", "aws-mountpoint-s3-csi-driver")
@@ -70,7 +70,7 @@ class TestInference:
                 install(world, name)
         values = {
             "executionRoleArn": self.role(
-                world, "SageMakerHyperPodInference-prod", operators.service_account("operator"), provider=provider
+                world, "SageMakerHyperPodInference-prod", addons.INFERENCE_ACCOUNTS["operator"], provider=provider
             ),
             "tlsCertificateS3Bucket": "hyperpod-tls-prod",
             "alb": {"enabled": False},
