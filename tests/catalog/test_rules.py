@@ -14,7 +14,17 @@ from hypothesis import strategies as st
 
 import hyperpod_cdk
 from hyperpod_cdk import catalog
-from hyperpod_cdk.catalog.rules import Bound, Pattern, bounds, joined, listing, patterns, repeated, repeated_problem
+from hyperpod_cdk.catalog.rules import (
+    Bound,
+    Pattern,
+    bounds,
+    joined,
+    listing,
+    patterns,
+    repeated,
+    repeated_problem,
+    slug,
+)
 from hyperpod_cdk.config.draft import UNKNOWN
 
 SOURCES = Path(hyperpod_cdk.__file__).parent
@@ -188,6 +198,22 @@ def test_an_unknown_value_equals_no_other() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "room", "written"),
+    [
+        ("Prod", None, "prod"),
+        ("-My  data_2.", None, "my-data-2"),
+        ("my data", 3, "my"),
+        ("my data", 4, "my-d"),
+        # counted before what is at the ends is removed
+        ("-my", 2, "m"),
+        ("_", None, ""),
+    ],
+)
+def test_slug(text: str, room: int | None, written: str) -> None:
+    assert slug(text, room=room) == written
+
+
+@pytest.mark.parametrize(
     ("parts", "said"), [([], ""), (["a"], "a"), (["a", "b"], "a and b"), (["a", "b", "c"], "a, b and c")]
 )
 def test_joined(parts: list[str], said: str) -> None:
@@ -230,6 +256,15 @@ def test_lists_are_written_by_one_function() -> None:
         ("which has {seats}", {"config/recorded_plans.py"}),
         ("secondary_interfaces - 1", {"catalog/instance_types.py"}),
         ('}-foundation"', set()),
+        # the second is the group of Kubernetes' API of jobs of that name
+        ('"sagemaker.amazonaws.com"', {"catalog/hyperpod.py", "governance/team_access.py"}),
+        ('"kube-system"', {"catalog/kubernetes.py"}),
+        ("[a-z]{2,4}(", {"catalog/regions.py"}),
+        # the second compares the names of quotas
+        ("[^a-z0-9]+", {"catalog/rules.py", "catalog/quotas.py"}),
+        ("[a-z](-?[a-z0-9])*", {"catalog/rules.py"}),
+        ("def plural(", {"catalog/sentences.py"}),
+        ("def _plural(", set()),
     ],
 )
 def test_what_one_module_states_no_other_states_again(text: str, homes: set[str]) -> None:

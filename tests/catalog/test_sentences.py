@@ -19,6 +19,7 @@ from hyperpod_cdk.catalog.sentences import (
     Setting,
     by_option,
     in_words_of,
+    plural,
 )
 
 ACCOUNT = Pattern(
@@ -93,3 +94,12 @@ def test_copies_are_whole() -> None:
     said = Sentence("no; ", Setting("a", 1))
     for each in (copy.deepcopy(said), pickle.loads(pickle.dumps(said))):  # noqa: S301 - its own
         assert (each, each.parts) == (said, said.parts)
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [(0, "nodes"), (1, "node"), (2, "nodes"), (0.5, "nodes")],
+)
+def test_plural(count: float, said: str) -> None:
+    assert plural(count, "node") == said
+    assert plural(count, "address", "addresses") == ("address" if said == "node" else "addresses")

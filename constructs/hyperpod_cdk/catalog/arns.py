@@ -8,11 +8,15 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from hyperpod_cdk.catalog.regions import REGION_REGEX
 from hyperpod_cdk.catalog.rules import Pattern
 from hyperpod_cdk.catalog.sentences import Example, Sentence, Setting
 
 KMS_KEY_ARN = Pattern(
-    regex=r"arn:aws[a-z-]*:kms:[a-z]{2,4}(-[a-z]+)+-[0-9]:[0-9]{12}:key/(mrk-[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})",
+    regex=(
+        rf"arn:aws[a-z-]*:kms:{REGION_REGEX}:[0-9]{{12}}:key/"
+        r"(mrk-[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})"
+    ),
     maximum=2048,
     describes="the ARN of a KMS key, with :key/ in it",
     refers=True,

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from hyperpod_cdk.catalog import _data, addons, instance_types, rules
 from hyperpod_cdk.catalog.closest import closest
 from hyperpod_cdk.catalog.instance_types import InstanceType
+from hyperpod_cdk.catalog.kubernetes import SYSTEM_NAMESPACE
 from hyperpod_cdk.catalog.rules import joined
 
 _DATA = _data.load("governance")
@@ -61,7 +62,7 @@ KUEUE_DEPLOYMENT = "kueue-controller-manager"
 """The deployment that serves Kueue's webhooks; AWS's Terraform waits for it (awsome-distributed-ai,
 ``modules/task_governance/main.tf``)."""
 
-OUT_OF_KUEUES_SIGHT: frozenset[str] = frozenset({"kube-system", KUEUE_NAMESPACE})
+OUT_OF_KUEUES_SIGHT: frozenset[str] = frozenset({SYSTEM_NAMESPACE, KUEUE_NAMESPACE})
 """Namespaces for whose workloads Kueue's webhooks are not called.
 
 Everywhere else the API server refuses deployments, stateful sets, jobs and pods while Kueue does not answer: the add-on

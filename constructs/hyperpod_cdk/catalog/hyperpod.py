@@ -169,6 +169,9 @@ def reserved_prefix(key: str) -> tuple[str, str] | None:
 IMMUTABLE_GROUP_PROPERTIES: tuple[str, ...] = tuple(_DATA["immutable_group_properties"])
 """The service refuses a change to one of these in an existing group: the group needs a new name."""
 
+SERVICE_PRINCIPAL = "sagemaker.amazonaws.com"
+"""The service that assumes the execution role of nodes."""
+
 REQUIRED_TAGS: dict[str, str] = dict(_DATA["required_tag"])
 """Tags that the training operator's managed policy requires on the cluster."""
 

@@ -34,6 +34,9 @@ SERVICE_ACCOUNT_NAME = Pattern(
     source="Kubernetes, DNS subdomain names",
 )
 
+SYSTEM_NAMESPACE = "kube-system"
+"""The namespace of Kubernetes' own objects, and of EKS add-ons that have none of their own."""
+
 AS_OF: date = _data.as_of("kubernetes")
 
 

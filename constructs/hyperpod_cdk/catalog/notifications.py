@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hyperpod_cdk.catalog.arns import arn_parts
+from hyperpod_cdk.catalog.regions import REGION_REGEX
 from hyperpod_cdk.catalog.rules import Bound, Pattern
 
 ALARM_ACTIONS = Bound(maximum=5, source="CloudWatch API reference, PutMetricAlarm; boto")
@@ -24,7 +25,7 @@ EMAIL = Pattern(
     source="RFC 5321, sections 4.1.2 and 4.5.3.1, without quoted names and addresses of hosts by number",
 )
 TOPIC_ARN = Pattern(
-    regex=r"arn:aws[a-z-]*:sns:[a-z]{2,4}(-[a-z]+)+-[0-9]:[0-9]{12}:[A-Za-z0-9_-]{1,256}",
+    regex=rf"arn:aws[a-z-]*:sns:{REGION_REGEX}:[0-9]{{12}}:[A-Za-z0-9_-]{{1,256}}",
     maximum=2048,
     describes="the ARN of an SNS topic, but not of a FIFO topic (.fifo), to which no e-mail address can be subscribed",
     refers=True,
@@ -65,7 +66,7 @@ def alarm_name(cluster_name: str, name: str) -> str:
 
 
 EVENT_BUS_ARN = Pattern(
-    regex=r"arn:aws[a-z-]*:events:[a-z]{2,4}(-[a-z]+)+-[0-9]:[0-9]{12}:event-bus/[A-Za-z0-9_.-]{1,256}",
+    regex=rf"arn:aws[a-z-]*:events:{REGION_REGEX}:[0-9]{{12}}:event-bus/[A-Za-z0-9_.-]{{1,256}}",
     maximum=1600,
     describes="the ARN of an EventBridge event bus, with :event-bus/ in it",
     refers=True,

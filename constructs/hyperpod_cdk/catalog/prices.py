@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NoReturn
 
 from hyperpod_cdk.catalog import _data, instance_types
+from hyperpod_cdk.catalog.regions import REGION_REGEX
 from hyperpod_cdk.file_reading import TooLargeError, read_bytes, reason_of
 
 AS_OF: date = _data.as_of("prices")
@@ -53,7 +54,7 @@ Kind = Literal["nodes", "volumes", "storage", "network", "control plane", "logs"
 _DEARER: Final = Decimal(100_000)
 _AMOUNT: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,12})?")
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_REGION: Final = re.compile(r"[a-z]{2,4}(-[a-z]+)+-\d+")
+_REGION: Final = re.compile(rf"{REGION_REGEX}\d*")
 _UNITS: Final = (
     (re.compile(rf"node\.{instance_types.NAME.regex}"), "instance-hour"),
     (re.compile(r"node_volume|ebs\.gp3"), "GB-month"),

@@ -21,8 +21,11 @@ HYPERPOD_REGIONS: tuple[str, ...] = tuple(_data.load("regions")["hyperpod_region
 REGISTRY_AS_OF: date = date.fromisoformat(_data.load("regions")["registry_as_of"])
 """Date of the CloudFormation registry that ``has_type`` reads."""
 
+REGION_REGEX = r"[a-z]{2,4}(-[a-z]+)+-[0-9]"
+"""What the code of a region looks like, of any partition."""
+
 _AZ_ID = re.compile(r"([a-z]{2,5}\d)(?:-(?P<city>[a-z]{3})\d)?-az\d")
-_AZ_NAME = re.compile(r"([a-z]{2,4}(?:-[a-z]+)+-\d)(?:[a-z]|-[a-z]{3,4}-\d[a-z])")
+_AZ_NAME = re.compile(REGION_REGEX + r"(?:[a-z]|-[a-z]{3,4}-\d[a-z])")
 
 
 def is_known(region: str) -> bool:

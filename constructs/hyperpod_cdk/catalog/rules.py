@@ -166,6 +166,18 @@ def same_names_problem(names: Sequence[str], *, listed: str) -> str | None:
     return f"{listed}[{twice[0]}].name: {same_name_problem(twice[2], f'{listed}[{twice[1]}]')}"
 
 
+SLUG_REGEX = r"[a-z](-?[a-z0-9])*"
+"""Lower-case letters, digits and single hyphens between them, a letter first."""
+
+
+def slug(text: str, *, room: int | None = None) -> str:
+    """Give ``text`` in lower case, with one hyphen for all characters between letters and digits.
+
+    ``room``: most characters. Default: no limit.
+    """
+    return re.sub(r"[^a-z0-9]+", "-", text.lower())[:room].strip("-")
+
+
 def listing(values: Iterable[object], *, last: str = "or") -> str:
     """Write values as a choice: ``a, b or c``; ``none`` if a wrong file leaves nothing to choose from."""
     return joined([str(value) for value in values] or ["none"], last=last)

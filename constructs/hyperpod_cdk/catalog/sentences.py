@@ -123,6 +123,11 @@ class Sentence(str):
         return Sentence(*(_changed(part, change) for part in self.parts))
 
 
+def plural(count: float, one: str, many: str = "") -> str:
+    """Give the noun for ``count`` things: ``node`` or ``nodes``; ``many`` is a plural that adds more than an s."""
+    return one if count == 1 else many or f"{one}s"
+
+
 def in_words_of(message: str, advice: Callable[[Advice], str]) -> str:
     """Give a message with the words that ``advice`` has for each key; unchanged if it has none."""
     if not isinstance(message, Sentence):

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from hyperpod_cdk.catalog.regions import REGION_REGEX
 from hyperpod_cdk.checks.answers import (
     AddonVersions,
     BackupAnswer,
@@ -60,7 +61,7 @@ ROUTE_TARGETS = (
 
 _DESTINATIONS = ("DestinationCidrBlock", "DestinationIpv6CidrBlock", "DestinationPrefixListId")
 _LIVE_BLOCKS = ("associating", "associated")
-_REGION = re.compile(r"\.[a-z]{2,4}(?:-[a-z]+)+-\d+\.")
+_REGION = re.compile(rf"\.{REGION_REGEX}\d*\.")
 
 
 def quota_request(row: Answer) -> QuotaRequest:
@@ -240,8 +241,8 @@ def endpoint(row: Answer) -> Endpoint:
 
 def endpoint_service(name: str) -> str:
     """Give ``ecr.api`` for ``com.amazonaws.us-east-1.ecr.api``: what follows the region, else the whole name."""
-    parts = _REGION.split(name, maxsplit=1)
-    return parts[1] if len(parts) == 2 else name
+    region = _REGION.search(name)
+    return name[region.end() :] if region else name
 
 
 def security_group(row: Answer) -> SecurityGroupAnswer:

@@ -8,6 +8,7 @@ from typing import cast
 
 from hyperpod_cdk.catalog import addons, governance, kubernetes
 from hyperpod_cdk.catalog import network as addresses
+from hyperpod_cdk.catalog.kubernetes import SYSTEM_NAMESPACE
 from hyperpod_cdk.checks.answers import (
     Aws,
     EksClusterAnswer,
@@ -31,7 +32,6 @@ _HERE = "eks.existing"
 _NAME = f"{_HERE}.cluster_name"
 _AUTHENTICATION = frozenset({"API", "API_AND_CONFIG_MAP"})
 _CNI_DAEMON_SET = "aws-node"
-_CNI_NAMESPACE = "kube-system"
 _CNI_IMAGE = re.compile(r"(?:^|/)amazon-k8s-cni:(v[\w.-]+)$")
 _NO_KUBECTL_SKEW = 1
 _IPV6 = "ipv6"
@@ -443,7 +443,7 @@ def _stack(name: str, aws: Aws) -> Callable[[], StackAnswer | None]:
 
 def _self_managed_cni(cluster: str, aws: Aws) -> str | None:
     """Give the version in the image's tag of aws-node, or None where there is no such DaemonSet."""
-    sets: Mapping[str, tuple[str, ...]] = aws.kubernetes_daemon_sets(cluster, _CNI_NAMESPACE)
+    sets: Mapping[str, tuple[str, ...]] = aws.kubernetes_daemon_sets(cluster, SYSTEM_NAMESPACE)
     images = sets.get(_CNI_DAEMON_SET)
     if images is None:
         return None

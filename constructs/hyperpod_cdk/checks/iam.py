@@ -11,6 +11,7 @@ from pathlib import Path
 from hyperpod_cdk.catalog import addons, deployer_actions, iam, regions
 from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.catalog.deployer_actions import ResourceType
+from hyperpod_cdk.catalog.hyperpod import SERVICE_PRINCIPAL
 from hyperpod_cdk.catalog.iam import ServiceLinkedRole
 from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.checks.answers import Among, Aws, Decision, NotAnswered
@@ -562,7 +563,7 @@ def _context(environment: Environment) -> dict[str, str]:
     boundary = boundary_arn(environment)
     return {
         "aws:ResourceTag/aws:cloudformation:stack-name": f"{environment.name}-example",
-        "iam:PassedToService": "sagemaker.amazonaws.com",
+        "iam:PassedToService": SERVICE_PRINCIPAL,
         "iam:PolicyARN": f"arn:{environment.partition}:iam::{environment.account}:policy/{environment.name}-example",
         "kms:GrantIsForAWSResource": "true",
         **({} if boundary is None else {"iam:PermissionsBoundary": boundary}),

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field
 from hyperpod_cdk.catalog import hyperpod as rules
 from hyperpod_cdk.catalog import instance_types, regions, tags
 from hyperpod_cdk.catalog.instance_types import InstanceType
-from hyperpod_cdk.catalog.rules import Bound, Pattern
+from hyperpod_cdk.catalog.rules import SLUG_REGEX, Bound, Pattern
 from hyperpod_cdk.catalog.s3_places import BUCKET_NAME_MAXIMUM
 from hyperpod_cdk.config.eks import Eks
 from hyperpod_cdk.config.encryption import Encryption
@@ -52,7 +52,7 @@ the longest name. A longer name would be cut there, and two environments could g
 (64) and stack names (128) allow more."""
 
 ENVIRONMENT_NAME = Pattern(
-    regex=r"[a-z](-?[a-z0-9])*",
+    regex=SLUG_REGEX,
     maximum=NAME_LENGTH,
     describes=(
         f"1 to {NAME_LENGTH} lower-case letters, digits and single hyphens, beginning with a letter, ending with a"
@@ -114,7 +114,7 @@ Region = Annotated[
     Check(
         lambda value, key: regions.region_problem(value, key=key),
         "region",
-        {"anyOf": [{"enum": list(regions.HYPERPOD_REGIONS)}, {"pattern": "^[a-z]{2,4}(-[a-z]+)+-[0-9]$"}]},
+        {"anyOf": [{"enum": list(regions.HYPERPOD_REGIONS)}, {"pattern": f"^{regions.REGION_REGEX}$"}]},
     ),
 ]
 

@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, Strict
 
-from hyperpod_cdk.catalog.rules import Bound, Pattern, again_problem, repeated
+from hyperpod_cdk.catalog.rules import SLUG_REGEX, Bound, Pattern, again_problem, repeated
 from hyperpod_cdk.config import documents
 from hyperpod_cdk.config.documents import DocumentError, Said
 from hyperpod_cdk.config.draft import UnknownValueError
@@ -23,7 +23,7 @@ FILE: Final = "fleet.yaml"
 """Name of the file, in the project's root."""
 
 WAVE_NAME: Final = Pattern(
-    regex=r"[a-z](-?[a-z0-9])*",
+    regex=SLUG_REGEX,
     maximum=32,
     describes="at most 32 lower-case letters, digits and single hyphens between them, a letter first",
     example="staging",

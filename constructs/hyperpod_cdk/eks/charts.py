@@ -25,6 +25,7 @@ from typing import Any
 
 import yaml
 
+from hyperpod_cdk.catalog.kubernetes import SYSTEM_NAMESPACE
 from hyperpod_cdk.file_reading import read_text, reason_of
 from hyperpod_cdk.scratch import scratch_folder
 from hyperpod_cdk.yaml_reading import ShallowLoader
@@ -435,7 +436,7 @@ def _render(chart: Path, *, helm: Path, scratch: Path, values: Mapping[str, Any]
     file = scratch / "values.yaml"
     file.write_text(yaml.safe_dump(dict(values or {})), encoding="utf-8")
     return _run(
-        [str(helm), "template", "hyperpod-dependencies", str(chart), "--namespace", "kube-system", "-f", str(file)],
+        [str(helm), "template", "hyperpod-dependencies", str(chart), "--namespace", SYSTEM_NAMESPACE, "-f", str(file)],
         problem="helm cannot render the pulled chart",
         fix="lock another commit of it",
         environment=_helm_environment(scratch),

@@ -23,6 +23,7 @@ from constructs import Construct
 
 from hyperpod_cdk.catalog import instance_types as catalog
 from hyperpod_cdk.catalog.instance_types import InstanceType
+from hyperpod_cdk.catalog.kubernetes import SYSTEM_NAMESPACE
 from hyperpod_cdk.common.manifests import answer_in_time
 from hyperpod_cdk.config import eks as fields
 from hyperpod_cdk.config.arguments import refuse, refuse_unknown_types
@@ -30,7 +31,7 @@ from hyperpod_cdk.eks import charts
 from hyperpod_cdk.eks.chart_values import chart_values
 
 RELEASE = "hyperpod-dependencies"
-NAMESPACE = "kube-system"
+NAMESPACE = SYSTEM_NAMESPACE
 PLACEHOLDER_PARAMETER = "HyperPodChart"
 REHEARSAL = "rehearsal"
 """Value of the ``HyperPodChart`` parameter with which a stack with the placeholder may be deployed."""

@@ -14,6 +14,7 @@ from constructs import Construct, IDependable
 
 from hyperpod_cdk.catalog import hyperpod
 from hyperpod_cdk.catalog.arns import ROLE_ARN
+from hyperpod_cdk.catalog.hyperpod import SERVICE_PRINCIPAL
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY as MANAGED
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge, all_objects
 from hyperpod_cdk.common.keys import VOLUME_ACTIONS
@@ -112,7 +113,7 @@ class NodeExecutionRole(Construct):
         self._role = iam.Role(
             self,
             "Role",
-            assumed_by=cast("iam.IPrincipal", iam.ServicePrincipal("sagemaker.amazonaws.com")),
+            assumed_by=cast("iam.IPrincipal", iam.ServicePrincipal(SERVICE_PRINCIPAL)),
             managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(MANAGED_POLICY)],
             description="HyperPod nodes",
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -18,6 +17,7 @@ from constructs import Construct, IDependable
 
 from hyperpod_cdk.catalog import hyperpod, instance_types, regions
 from hyperpod_cdk.catalog.lustre import efa_interfaces
+from hyperpod_cdk.catalog.rules import slug
 from hyperpod_cdk.catalog.s3_places import BUCKET_NAME_MAXIMUM
 from hyperpod_cdk.common.acknowledgments import acknowledge_bucket_deployment, acknowledge_log_group, ignore_in_checkov
 from hyperpod_cdk.common.physical_names import STACK_PART_LENGTH, stack_part
@@ -259,4 +259,4 @@ def bucket_name(label: str) -> str:
 def _bucket_word(label: str) -> str:
     rest = ("", "0" * STACK_PART_LENGTH, "0" * _ACCOUNT_LENGTH, max(regions.names(), key=len))
     room = BUCKET_NAME_MAXIMUM - len(hyperpod.LIFECYCLE_BUCKET_PREFIX) - len("-".join(rest))
-    return re.sub(r"[^a-z0-9]+", "-", label.lower())[:room].strip("-") or "hyperpod"
+    return slug(label, room=room) or "hyperpod"

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from hyperpod_cdk.catalog import arns, hyperpod, instance_types, regions
 from hyperpod_cdk.catalog.network import FEWEST_ZONES
-from hyperpod_cdk.catalog.rules import joined
+from hyperpod_cdk.catalog.rules import joined, slug
 from hyperpod_cdk.config.instance_group import DEFAULT_SCRIPT, DEFAULT_VOLUME_GIB
 from hyperpod_cdk.importing.document import Log, Place
 
@@ -383,5 +383,5 @@ def tags_of(pairs: Sequence[tuple[str, str, Place]], draft: Draft) -> None:
 
 def name_in_file(told: str, *, otherwise: str, taken: Sequence[str]) -> str:
     """Give a file system's name: its name elsewhere if it is valid and not used yet, else its ID."""
-    plain = re.sub(r"[^a-z0-9]+", "-", told.lower()).strip("-")[:_LONGEST_NAME].strip("-")
+    plain = slug(slug(told), room=_LONGEST_NAME)
     return plain if plain and plain[0].isalpha() and plain not in taken else otherwise

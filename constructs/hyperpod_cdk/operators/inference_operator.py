@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -16,6 +15,8 @@ from constructs import Construct, IDependable
 
 from hyperpod_cdk.catalog import addons, hyperpod, operators, regions
 from hyperpod_cdk.catalog.arns import OIDC_ISSUER
+from hyperpod_cdk.catalog.hyperpod import SERVICE_PRINCIPAL
+from hyperpod_cdk.catalog.rules import slug
 from hyperpod_cdk.catalog.s3_places import BUCKET_NAME_MAXIMUM
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, RESOURCE, acknowledge, ignore_in_checkov
 from hyperpod_cdk.common.physical_names import STACK_PART_LENGTH, stack_part
@@ -214,7 +215,7 @@ class InferenceOperator(Construct):
             }
         ]
         if sagemaker:
-            service = {"Service": "sagemaker.amazonaws.com"}
+            service = {"Service": SERVICE_PRINCIPAL}
             statements.append({"Effect": "Allow", "Principal": service, "Action": "sts:AssumeRole"})
         # the issuer is part of keys, where CloudFormation allows no function: so the whole document is text
         document = json.dumps({"Version": "2012-10-17", "Statement": statements})
@@ -247,7 +248,7 @@ def _placed(subnets: Sequence[ec2.ISubnet]) -> list[dict[str, Any]]:
 def _named(prefix: str, name: str, *, room: int) -> str:
     """Give ``<prefix><name>-<part of the stack's id>`` in at most ``room`` characters."""
     left = room - len(prefix) - STACK_PART_LENGTH - len("-")
-    word = re.sub(r"[^a-z0-9]+", "-", name.lower())[:left].strip("-") or "hyperpod"
+    word = slug(name, room=left) or "hyperpod"
     return f"{prefix}{word}-{stack_part()}"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct, IDependable
 
 from hyperpod_cdk.catalog import addons, operators
+from hyperpod_cdk.catalog.rules import slug
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, acknowledge
 from hyperpod_cdk.common.stack_arns import arn_here, arn_of_aws
 from hyperpod_cdk.eks.node_addons import NodeAddon, PodRole
@@ -90,7 +90,7 @@ class Spaces(Construct):
         stack_uuid = cdk.Fn.select(2, cdk.Fn.split("/", cdk.Aws.STACK_ID))
         suffix = cdk.Fn.select(0, cdk.Fn.split("-", stack_uuid))
         room = _LONGEST_ROLE_NAME - len(operators.SPACES_ROLE_PREFIX) - _STACK_ID_LENGTH - len("-")
-        word = re.sub(r"[^a-z0-9]+", "-", name.lower())[:room].strip("-") or "hyperpod"
+        word = slug(name, room=room) or "hyperpod"
         role = iam.CfnRole(
             self,
             "AgentRole",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from hyperpod_cdk.catalog import lustre, quotas
 from hyperpod_cdk.catalog.quotas import Quota
+from hyperpod_cdk.catalog.sentences import plural
 from hyperpod_cdk.config import Environment
 from hyperpod_cdk.config.addresses import address_budgets
 from hyperpod_cdk.config.endpoints import interface_endpoints
@@ -199,7 +200,7 @@ def _cluster_size(environment: Environment) -> Iterator[Requirement]:
             spare=replaced + (1 if comes else 0),
             spare_for=" and ".join(reasons),
             usage=prefix,
-            unit=_plural(needed, unit),
+            unit=plural(needed, unit),
             path=_all_of(which or comes),
             lever=_count_of(which),
         )
@@ -250,7 +251,7 @@ def _network(environment: Environment) -> Iterator[Requirement]:
         quotas.get("elastic_ips"),
         needed=network.nat_gateway_count,
         usage="elastic_ips",
-        unit=_plural(network.nat_gateway_count, "Elastic IP address", "es"),
+        unit=plural(network.nat_gateway_count, "Elastic IP address", "Elastic IP addresses"),
         path="network.nat_gateways",
         lever="nat_gateways",
     )
@@ -281,7 +282,7 @@ def _network(environment: Environment) -> Iterator[Requirement]:
     yield _requirement(
         quotas.get("interface_endpoints_per_vpc"),
         needed=len(endpoints),
-        unit=_plural(len(endpoints), "interface endpoint"),
+        unit=plural(len(endpoints), "interface endpoint"),
         path="network.endpoints.additional" if network.endpoints and network.endpoints.additional else "network.egress",
     )
 
@@ -332,7 +333,7 @@ def _security_groups(environment: Environment) -> Iterator[Requirement]:
         quotas.get("security_groups"),
         needed=groups,
         usage="security_groups",
-        unit=_plural(groups, "security group"),
+        unit=plural(groups, "security group"),
         path="network",
     )
     rows = quotas.get("rules_per_security_group")
@@ -357,7 +358,7 @@ def _lustre(environment: Environment) -> Iterator[Requirement]:
             quotas.get("lustre_persistent_2_file_systems"),
             needed=len(persistent),
             usage=f"lustre_file_systems:{kind}",
-            unit=_plural(len(persistent), f"{kind} file system"),
+            unit=plural(len(persistent), f"{kind} file system"),
             path="storage.lustre",
         )
     on_ssd = [(i, each) for i, each in persistent if not each.is_tiering]
@@ -492,7 +493,3 @@ def _count_of(groups: Sequence[_Group]) -> str:
     if not groups:
         return ""
     return "the count" if len(groups) == 1 else "the counts together"
-
-
-def _plural(count: float, noun: str, ending: str = "s") -> str:
-    return noun if count == 1 else f"{noun}{ending}"

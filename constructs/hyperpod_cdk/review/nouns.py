@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from hyperpod_cdk.catalog.sentences import plural
+
 _NOUNS: Final = {
     "AWS::EC2::VPC": "VPC",
     "AWS::EKS::Cluster": "EKS cluster",
@@ -55,10 +57,10 @@ def noun(resource_type: str) -> str:
 
 def count(number: int, name: str) -> str:
     """Return ``3 file systems``."""
-    return f"{number} {name if number == 1 else _plural(name)}"
+    return f"{number} {plural(number, name, _plural_of(name))}"
 
 
-def _plural(name: str) -> str:
+def _plural_of(name: str) -> str:
     if name.endswith(("ss", "us", "as", "is", "x", "sh", "ch")):
         return f"{name}es"
     if name.endswith("s"):  # options, settings: the name is always plural

@@ -8,6 +8,7 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from hyperpod_cdk.catalog.rules import slug
 from hyperpod_cdk.review.model import Report
 from hyperpod_cdk.review.pages.page import (
     APPROVAL,
@@ -63,12 +64,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"cell": _cell, "key": _key}
+    environment.filters |= {"cell": _cell, "key": slug}
     return environment
-
-
-def _key(text: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
 def _cell(cell: Cell) -> Markup:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
+from hyperpod_cdk.catalog.sentences import plural
 from hyperpod_cdk.review.model import Cause, Change, Minutes
 
 UNKNOWN = "unknown"
@@ -115,6 +116,6 @@ def place(cause: Cause) -> str:
     return f"{cause.file}{line} {cause.path}".strip()
 
 
-def counted(count: int, one: str, many: str | None = None) -> str:
+def counted(count: int, one: str, many: str = "") -> str:
     """Return ``1 resource`` or ``3 resources``."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
+    return f"{count:,} {plural(count, one, many)}"

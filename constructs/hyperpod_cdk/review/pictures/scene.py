@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 
 from hyperpod_cdk.catalog import instance_types
 from hyperpod_cdk.catalog.network import EVERYWHERE
+from hyperpod_cdk.catalog.sentences import plural
 from hyperpod_cdk.review.model import BlockAddresses, Capacity, Change
 from hyperpod_cdk.review.pictures.svg import TIMES
 from hyperpod_cdk.templates.assembly import EMPTY, Assembly, Resource
@@ -218,7 +219,7 @@ def _short(words: str) -> str:
 def _subtitle(head: Assembly) -> str:
     parts = [f"region {head.region}" if head.region else "region unknown"]
     parts.append(f"account {head.account}" if head.account else "account unknown")
-    return " · ".join([*parts, f"{len(head.stacks)} {'stack' if len(head.stacks) == 1 else 'stacks'}"])
+    return " · ".join([*parts, f"{len(head.stacks)} {plural(len(head.stacks), 'stack')}"])
 
 
 def _figures(capacity: Capacity, *, is_change: bool) -> Iterator[tuple[str, str]]:
@@ -275,7 +276,7 @@ def _control(after: _Side, before: _Side, changes: _Changes) -> Iterator[Card]:
         yield Card(
             kind="nodes",
             title=f"HyperPod {_told(read.get('ClusterName'), resource.name)}",
-            subtitle=f"{len(groups)} instance {'group' if len(groups) == 1 else 'groups'}",
+            subtitle=f"{len(groups)} instance {plural(len(groups), 'group')}",
             chips=tuple(chips),
             mark=mark,
             changes=words,
@@ -314,7 +315,7 @@ def _chip_mark(changes: _Changes, resource: Resource) -> Mark:
 
 
 def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+    return f"{number} {plural(number, what)}"
 
 
 def _told(value: Any, otherwise: str) -> str:

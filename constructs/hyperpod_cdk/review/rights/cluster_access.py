@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 
 import yaml
 
+from hyperpod_cdk.catalog.kubernetes import SYSTEM_NAMESPACE
 from hyperpod_cdk.review.rights import kubernetes, words
 from hyperpod_cdk.review.rights.identities import sign_ins
 from hyperpod_cdk.review.rights.statements import Block, Heading, Permissions, Term, items, text
@@ -324,7 +325,7 @@ class _Reader:
                 self._binding(resource, cluster, each, rules)
             elif kind == "ClusterRole":
                 self._aggregated(resource, cluster, each)
-            elif kind == "ConfigMap" and (_namespace(each), _name(each)) == ("kube-system", "aws-auth"):
+            elif kind == "ConfigMap" and (_namespace(each), _name(each)) == (SYSTEM_NAMESPACE, "aws-auth"):
                 self._aws_auth(resource, cluster, each)
 
     def _left(self, stated: set[tuple[str, tuple[str, str, str]]]) -> list[tuple[Resource, str, dict[str, Any]]]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
+from hyperpod_cdk.catalog.sentences import plural
 from hyperpod_cdk.workloads.report import log
 from hyperpod_cdk.workloads.report.documents import KEYS, STATUSES
 from hyperpod_cdk.workloads.report.lines import clean
@@ -71,7 +72,7 @@ def _missing(found: log.Log, all_tests: tuple[HealthTest, ...]) -> Point | None:
     counted, lines = _counted(all_tests), [health.line for health in found.health]
     cut = [health.line for health in found.health if not health.is_complete]
     if cut:
-        said = f"; {_plural(len(cut), 'diagnostic')} cut off"
+        said = f"; {len(cut)} {plural(len(cut), 'diagnostic')} cut off"
         return Point(says=f"{counted}{said}", fix="provide the complete log, or run it again", lines=cut[: log.KEPT])
     if any(not any(_tests(health)) for health in found.health):
         return Point(says=counted if not all_tests else f"{counted}; a diagnostic without a test", lines=lines[:1])
@@ -95,10 +96,6 @@ def _counted(all_tests: tuple[HealthTest, ...]) -> str:
     if warned:
         parts.append(f"{warned} of these with a warning")
     return f"DCGM: {', '.join(parts) or 'no test'}"
-
-
-def _plural(count: int, word: str) -> str:
-    return f"{count} {word}{'' if count == 1 else 's'}"
 
 
 _WORDS: dict[Status, str] = {"pass": "passed", "warn": "warned", "skip": "skipped", "unknown": "without a result"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hyperpod_cdk.catalog.instance_types import InstanceType
+from hyperpod_cdk.catalog.sentences import plural
 from hyperpod_cdk.workloads.report import log
 from hyperpod_cdk.workloads.report.measures import hosts
 from hyperpod_cdk.workloads.report.model import Check, Fabric, Network, Verdict
@@ -127,7 +128,7 @@ def _efa_check(found: log.Log, told: Network, types: Sequence[InstanceType]) -> 
     """Check EFA: every host must log that it uses EFA, and with GPUDirect RDMA if the type supports it."""
     missing = None
     if silent := _silent(found):
-        says = f"EFA is in use; {_plural(len(silent), 'node')} did not log the network ({_listed(silent)})"
+        says = f"EFA is in use; {len(silent)} {plural(len(silent), 'node')} did not log the network ({_listed(silent)})"
         missing = Point(says=says, fix=_NO_LINES, lines=_lines(found))
     elif _copies(found, types):
         says = "EFA is in use, without GPUDirect RDMA, which the instance type supports"
@@ -242,9 +243,5 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
-def _plural(count: int, word: str) -> str:
-    return f"{count} {word}{'' if count == 1 else 's'}"
-
-
 def _interfaces(count: int) -> str:
-    return _plural(count, "EFA interface")
+    return f"{count} {plural(count, 'EFA interface')}"
