@@ -569,3 +569,18 @@ def test_kubernetes_of_ultraservers() -> None:
         f" {hyperpod.AS_OF}), because jobs use the NVLink between its nodes through Dynamic Resource Allocation, got"
         f' "1.32"; {kubernetes.step_to(kubernetes.DEFAULT, "1.32", key="kubernetes_version")}'
     )
+
+
+@pytest.mark.parametrize(("seen", "after"), [("", ""), ("(plans.json of May)", " (plans.json of May)")])
+def test_groups_that_a_plan_does_not_fit(seen: str, after: str) -> None:
+    seats = partial(instance_groups.seats_problem, "april", 4, groups=["a", "b"], seen=seen)
+    assert seats(needed=4) is None
+    assert seats(needed=6) == (
+        f"needs 6 instances of plan april for a and b, which has 4{after}; lower count by 2 or name another plan"
+    )
+    assert instance_groups.other_types_sentence("april", ["x", "y"], ["v", "w"], seen=seen) == (
+        f"must be x or y, which plan april reserves{after}, got v and w; set instance_type: x or name another plan"
+    )
+    assert instance_groups.other_zone_sentence("april", ["x", "y"], "w", also=" and more", seen=seen) == (
+        f"must be x or y, where plan april is{after}, got w; set availability_zone_id: x and more"
+    )

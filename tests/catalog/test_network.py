@@ -373,3 +373,5 @@ def test_blocks_that_leave_out_one_prefix_cover_the_rest(prefixes: list[int], ad
 )
 def test_share_of_the_internet(cidrs: list[str], least: float, most: float) -> None:
     assert least <= network.internet_share(cidrs) <= most
+    # no block at all is EKS's default: all of it
+    assert network.opens_everywhere(cidrs) is (not cidrs or most > 0.5)

@@ -147,6 +147,12 @@ def test_zones_without_a_control_plane() -> None:
     refused = regions.eks_control_plane_unsupported_az_ids()
     assert refused == {"use1-az3", "usw1-az2", "cac1-az3"}
     assert {regions.region_of_az_id(az_id) for az_id in refused} == {"us-east-1", "us-west-1", "ca-central-1"}
+    problem = regions.control_plane_subnet_problem
+    said = "EKS does not support a control plane in {} ({}), where subnet-1 is".format
+    assert problem("use1-az3", "subnet-1") == said("use1-az3", f"as of {regions.AS_OF}")
+    assert problem("use1-az3", "subnet-1", local={"use1-az3"}) == said("use1-az3", f"as of {regions.AS_OF}")
+    assert problem("use1-az4", "subnet-1", local={"use1-az4"}) == said("use1-az4", "a local zone")
+    assert problem("use1-az4", "subnet-1", local={"use1-az5"}) is None
 
 
 @row_by_row(

@@ -253,7 +253,7 @@ def test_lists_are_written_by_one_function() -> None:
         ("[a-z0-9]([-a-z0-9]*[a-z0-9])?", {"catalog/kubernetes.py"}),
         ("[a-z0-9][a-z0-9.-]{", {"catalog/s3_places.py"}),
         ("there is no such team", {"catalog/governance.py"}),
-        ("which has {seats}", {"config/recorded_plans.py"}),
+        ("which has {seats}", {"catalog/instance_groups.py"}),
         ("secondary_interfaces - 1", {"catalog/instance_types.py"}),
         ('}-foundation"', set()),
         # the second is the group of Kubernetes' API of jobs of that name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 
 from hyperpod_cdk.catalog import _data, rules
 
@@ -192,6 +192,8 @@ LIFECYCLE_BUCKET_PREFIX: str = _DATA["lifecycle_bucket_prefix"]
 
 TRAINING_PLAN_RECLAIM_MINUTES: int = _DATA["training_plan"]["reclaim_minutes_before_end"]
 """Instances of a training plan are terminated this long before a block ends."""
+
+TRAINING_PLAN_RECLAIM = timedelta(minutes=TRAINING_PLAN_RECLAIM_MINUTES)
 
 TRAINING_PLAN_USABLE_STATUSES: tuple[str, ...] = tuple(_DATA["training_plan"]["statuses_usable"])
 TRAINING_PLAN_TARGET: str = _DATA["training_plan"]["target_resource"]

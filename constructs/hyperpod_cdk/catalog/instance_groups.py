@@ -385,6 +385,42 @@ def plan_home_problems(arn: str, *, partition: str, region: str, account: str) -
         )
 
 
+def other_types_sentence(plan: str, types: Sequence[str], wanted: Sequence[str], *, seen: str = "") -> str:
+    """Give the sentence for a group of which no type is among the ``types`` that a plan reserves.
+
+    ``wanted`` are the types of the group; ``seen`` is where and when the plan was as stated, if not just now.
+    """
+    return (
+        f"must be {listing(types)}, which plan {plan} reserves{_after(seen)}, got {listing(wanted, last='and')}; set"
+        f" instance_type: {types[0]} or name another plan"
+    )
+
+
+def other_zone_sentence(plan: str, zones: Sequence[str], wanted: str, *, also: str, seen: str = "") -> str:
+    """Give the sentence for a group in another zone than those of its plan; ``seen`` as for types.
+
+    ``also`` ends the fix: what else the first of ``zones`` needs.
+    """
+    return (
+        f"must be {listing(zones)}, where plan {plan} is{_after(seen)}, got {wanted}; set availability_zone_id:"
+        f" {zones[0]}{also}"
+    )
+
+
+def seats_problem(plan: str, seats: int, *, needed: int, groups: Sequence[str], seen: str = "") -> str | None:
+    """Say that groups need more instances of a plan than its ``seats``, or give None; ``seen`` as for types."""
+    if needed <= seats:
+        return None
+    return (
+        f"needs {needed} instances of plan {plan} for {listing(groups, last='and')}, which has {seats}{_after(seen)};"
+        f" lower count by {needed - seats} or name another plan"
+    )
+
+
+def _after(seen: str) -> str:
+    return f" {seen}" if seen else ""
+
+
 def ultraserver_problem(instance_type: str, capacity: str | None) -> str | None:
     """Say that a type is sold only with a training plan, if ``capacity`` is another one."""
     known = hyperpod.ultraserver(instance_type)

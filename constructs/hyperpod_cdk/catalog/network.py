@@ -362,6 +362,9 @@ def reaches_the_internet(cidr: str) -> bool:
     return not any(network.subnet_of(IPv4Network(block)) for block in _PUBLIC_ENDPOINT["reserved"])
 
 
+_MOST_OF_THE_INTERNET = 0.5
+
+
 def internet_share(cidrs: Iterable[str]) -> float:
     """Give how much of all IPv4 addresses that are not reserved the blocks cover together: 0.0 to 1.0."""
     reserved = [IPv4Network(block) for block in _PUBLIC_ENDPOINT["reserved"]]
@@ -372,6 +375,11 @@ def internet_share(cidrs: Iterable[str]) -> float:
         covered += network.num_addresses - sum(block.num_addresses for block in reserved if block.subnet_of(network))
     everything = IPv4Network(EVERYWHERE).num_addresses - sum(block.num_addresses for block in reserved)
     return covered / everything
+
+
+def opens_everywhere(cidrs: Sequence[str]) -> bool:
+    """Say whether an endpoint with these blocks is open to almost the whole internet; no block is EKS's default."""
+    return not cidrs or internet_share(cidrs) >= _MOST_OF_THE_INTERNET
 
 
 def nat_gateways_problem(count: int, *, zones: int) -> str | None:

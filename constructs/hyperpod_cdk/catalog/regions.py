@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import date
 from functools import cache
 from typing import Any
@@ -178,6 +178,18 @@ def control_plane_problem(az_id: str, *, first: int, enough: bool) -> str | None
     why = "a local zone" if is_local_zone(az_id) else f"as of {AS_OF}"
     fix = f"list it after the first {ahead}" if enough else "add another zone and list it first"
     return f"EKS does not support a control plane in {az_id} ({why}), and the first {first} zones are for it; {fix}"
+
+
+def control_plane_subnet_problem(az_id: str, subnet_id: str, *, local: Collection[str] = ()) -> str | None:
+    """Say that EKS refuses a subnet for its control plane because of its zone, or give None.
+
+    ``local`` are zones that AWS says are Local Zones.
+    """
+    refused = az_id in eks_control_plane_unsupported_az_ids()
+    if not refused and az_id not in local:
+        return None
+    why = f"as of {AS_OF}" if refused else "a local zone"
+    return f"EKS does not support a control plane in {az_id} ({why}), where {subnet_id} is"
 
 
 def has_type(region: str, resource_type: str) -> bool:

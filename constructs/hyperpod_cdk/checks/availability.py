@@ -94,7 +94,6 @@ def control_plane_stands_where_eks_does(case: Case, aws: Aws) -> Iterator[Found]
     local = set() if isinstance(zones, NotAnswered) else {zone.zone_id for zone in zones if zone.kind == _LOCAL}
     if isinstance(zones, NotAnswered):
         yield unanswered(zones, "network.existing.control_plane_subnet_ids")
-    refused = regions.eks_control_plane_unsupported_az_ids()
     for index, subnet_id in enumerate(ids):
         try:
             subnet = subnets.get(subnet_id)
@@ -104,15 +103,9 @@ def control_plane_stands_where_eks_does(case: Case, aws: Aws) -> Iterator[Found]
         if subnet is None:
             continue
         az_id = subnet.availability_zone_id
-        if az_id in refused or az_id in local:
-            why = f"as of {regions.AS_OF}" if az_id in refused else "a local zone"
-            yield error(
-                f"network.existing.control_plane_subnet_ids[{index}]",
-                (
-                    f"EKS does not support a control plane in {az_id} ({why}), where {subnet_id} is; name one "
-                    "in another zone"
-                ),
-            )
+        if problem := regions.control_plane_subnet_problem(az_id, subnet_id, local=local):
+            at = f"network.existing.control_plane_subnet_ids[{index}]"
+            yield error(at, f"{problem}; name one in another zone")
 
 
 @check(

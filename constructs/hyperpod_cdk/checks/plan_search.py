@@ -10,11 +10,11 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from hyperpod_cdk.catalog import hyperpod, instance_types, quotas
+from hyperpod_cdk.catalog.hyperpod import TRAINING_PLAN_RECLAIM
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.checks.answers import Aws, NotAnswered, Offering, Refused, ReservedCapacity, Zone
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import AnyGroup, Environment
-from hyperpod_cdk.config.recorded_plans import RECLAIM
 
 HOURS_PER_DAY = 24
 
@@ -49,7 +49,7 @@ class Block:
     @property
     def nodes_leave(self) -> datetime | None:
         """When its nodes are reclaimed."""
-        return None if self.end is None else self.end - RECLAIM
+        return None if self.end is None else self.end - TRAINING_PLAN_RECLAIM
 
 
 @dataclass(frozen=True, kw_only=True)

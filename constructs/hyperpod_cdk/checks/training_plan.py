@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from hyperpod_cdk.catalog import hyperpod
+from hyperpod_cdk.catalog.hyperpod import TRAINING_PLAN_RECLAIM
+from hyperpod_cdk.catalog.instance_groups import other_types_sentence, other_zone_sentence, seats_problem
 from hyperpod_cdk.catalog.rules import listing
 from hyperpod_cdk.checks.answers import (
     Aws,
@@ -22,12 +24,9 @@ from hyperpod_cdk.checks.model import Case, Detail, Found, Skipped, check, error
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import AnyGroup
 from hyperpod_cdk.config.recorded_plans import (
-    RECLAIM,
     groups_by_plan,
     moment,
-    other_types_sentence,
-    other_zone_sentence,
-    seats_problem,
+    zone_to_add,
 )
 from hyperpod_cdk.config.source import DataPath, render_path
 from hyperpod_cdk.findings import Finding, Severity
@@ -310,10 +309,11 @@ def _zone(case: Case, aws: Aws, use: _Use, plan: TrainingPlan) -> Iterator[Found
         return
     for place, group in use.groups:
         if group.availability_zone_id not in zone_ids:
+            also = zone_to_add(case.environment, zone_ids[0])
             yield error(
                 use.path("availability_zone_id", of=place),
-                f"{other_zone_sentence(case.environment, use.name, zone_ids, group.availability_zone_id)} (a group that"
-                " is deployed already needs a new name too)",
+                f"{other_zone_sentence(use.name, zone_ids, group.availability_zone_id, also=also)} (a group that is"
+                " deployed already needs a new name too)",
             )
 
 
@@ -464,15 +464,15 @@ def _time(case: Case, use: _Use, plan: TrainingPlan) -> Iterator[Found]:
         yield Skipped(reason=f"AWS names no start and end of plan {use.name}", path=path)
         return
     yield Detail(text=_timetable(use, blocks), data={"plan": use.arn, "blocks": [_block_data(each) for each in blocks]})
-    left = [(start, end) for start, end in blocks if end - RECLAIM > now]
+    left = [(start, end) for start, end in blocks if end - TRAINING_PLAN_RECLAIM > now]
     if not left:
         yield error(
             path,
-            f"must be a plan with time left, but the nodes of {use.name} left at {moment(blocks[-1][1] - RECLAIM)}, one"
-            f" hour before its end; {_buy(case)}",
+            f"must be a plan with time left, but the nodes of {use.name} left at"
+            f" {moment(blocks[-1][1] - TRAINING_PLAN_RECLAIM)}, one hour before its end; {_buy(case)}",
         )
         return
-    start, leave = left[0][0], left[-1][1] - RECLAIM
+    start, leave = left[0][0], left[-1][1] - TRAINING_PLAN_RECLAIM
     if start > now:
         yield warning(
             path,
@@ -484,7 +484,7 @@ def _time(case: Case, use: _Use, plan: TrainingPlan) -> Iterator[Found]:
         if next_start > end:
             yield warning(
                 path,
-                f"plan {use.name} has a gap: nodes leave at {moment(end - RECLAIM)} and return at"
+                f"plan {use.name} has a gap: nodes leave at {moment(end - TRAINING_PLAN_RECLAIM)} and return at"
                 f" {moment(next_start)}; jobs must be able to stop and resume",
             )
     if leave - now < SOON:
@@ -496,17 +496,21 @@ def _time(case: Case, use: _Use, plan: TrainingPlan) -> Iterator[Found]:
 
 
 def _leaves_after(block: ReservedCapacity, now: datetime) -> bool:
-    return block.end is None or block.end - RECLAIM > now
+    return block.end is None or block.end - TRAINING_PLAN_RECLAIM > now
 
 
 def _timetable(use: _Use, blocks: list[tuple[datetime, datetime]]) -> str:
-    spans = [f"nodes from {moment(start)} to {moment(end - RECLAIM)}" for start, end in blocks]
+    spans = [f"nodes from {moment(start)} to {moment(end - TRAINING_PLAN_RECLAIM)}" for start, end in blocks]
     return f"plan {use.name}: {'; '.join(spans)}"
 
 
 def _block_data(block: tuple[datetime, datetime]) -> dict[str, str]:
     start, end = block
-    return {"starts": start.isoformat(), "ends": end.isoformat(), "nodes_leave": (end - RECLAIM).isoformat()}
+    return {
+        "starts": start.isoformat(),
+        "ends": end.isoformat(),
+        "nodes_leave": (end - TRAINING_PLAN_RECLAIM).isoformat(),
+    }
 
 
 def _span(time: timedelta) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +13,7 @@ from pydantic import Field, PlainSerializer, PrivateAttr, Strict, WithJsonSchema
 from pydantic.functional_validators import BeforeValidator
 
 from hyperpod_cdk.catalog import hyperpod
+from hyperpod_cdk.catalog.instance_groups import other_types_sentence, other_zone_sentence, seats_problem
 from hyperpod_cdk.catalog.rules import listing, repeated
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.record_file import parse, read_text, refuse
@@ -28,7 +29,6 @@ SCHEMA_VERSION = 1
 FRESH_DAYS = 30
 """A record older than this is reported: a plan can be extended or fail, but its zone never changes."""
 
-RECLAIM = timedelta(minutes=hyperpod.TRAINING_PLAN_RECLAIM_MINUTES)
 
 _MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z")
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -99,7 +99,11 @@ class RecordedPlan(Section):
     def nodes_leave(self) -> datetime | None:
         """When the last block's nodes are reclaimed; None if a block has no end."""
         ends = [block.end for block in self.blocks]
-        return None if not ends or None in ends else max(end for end in ends if end is not None) - RECLAIM
+        return (
+            None
+            if not ends or None in ends
+            else max(end for end in ends if end is not None) - hyperpod.TRAINING_PLAN_RECLAIM
+        )
 
 
 class RecordedPlans(Section):
@@ -301,17 +305,6 @@ def _type(path: DataPath, group: AnyGroup, plan: RecordedPlan, seen: str) -> Ite
     yield Problem((*path, key), other_types_sentence(plan.name, types, group.all_instance_types, seen=seen))
 
 
-def other_types_sentence(plan: str, types: Sequence[str], wanted: Sequence[str], *, seen: str = "") -> str:
-    """Give the sentence for a group of which no type is among the ``types`` that a plan reserves.
-
-    ``wanted`` are the types of the group; ``seen`` is where and when the plan was as stated, if not just now.
-    """
-    return (
-        f"must be {listing(types)}, which plan {plan} reserves{_after(seen)}, got {listing(wanted, last='and')}; set"
-        f" instance_type: {types[0]} or name another plan"
-    )
-
-
 def _zone(
     environment: Environment, path: DataPath, group: AnyGroup, plan: RecordedPlan, seen: str
 ) -> Iterator[Problem]:
@@ -320,17 +313,9 @@ def _zone(
         return
     yield Problem(
         (*path, "availability_zone_id"),
-        other_zone_sentence(environment, plan.name, zones, group.availability_zone_id, seen=seen),
-    )
-
-
-def other_zone_sentence(
-    environment: Environment, plan: str, zones: Sequence[str], wanted: str, *, seen: str = ""
-) -> str:
-    """Give the sentence for a group in another zone than those of its plan; ``seen`` as for types."""
-    return (
-        f"must be {listing(zones)}, where plan {plan} is{_after(seen)}, got {wanted}; set availability_zone_id:"
-        f" {zones[0]}{zone_to_add(environment, zones[0])}"
+        other_zone_sentence(
+            plan.name, zones, group.availability_zone_id, also=zone_to_add(environment, zones[0]), seen=seen
+        ),
     )
 
 
@@ -366,20 +351,6 @@ def _count(environment: Environment, recorded: RecordedPlans, seen: str) -> Iter
         if problem:
             path, _ = members[-1]
             yield Problem((*path, "count"), problem)
-
-
-def seats_problem(plan: str, seats: int, *, needed: int, groups: Sequence[str], seen: str = "") -> str | None:
-    """Say that groups need more instances of a plan than its ``seats``, or give None; ``seen`` as for types."""
-    if needed <= seats:
-        return None
-    return (
-        f"needs {needed} instances of plan {plan} for {listing(groups, last='and')}, which has {seats}{_after(seen)};"
-        f" lower count by {needed - seats} or name another plan"
-    )
-
-
-def _after(seen: str) -> str:
-    return f" {seen}" if seen else ""
 
 
 def _fields_at(path: Sequence[str | int]) -> Sequence[str]:

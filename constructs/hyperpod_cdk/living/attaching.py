@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
+from hyperpod_cdk.catalog.hyperpod import TRAINING_PLAN_RECLAIM
 from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import AnyGroup, Environment
-from hyperpod_cdk.config.recorded_plans import RECLAIM, groups_by_plan
+from hyperpod_cdk.config.recorded_plans import groups_by_plan
 from hyperpod_cdk.config.source import DataPath, render_path
 from hyperpod_cdk.findings import passed
 from hyperpod_cdk.living.hyperpod import PLAN_WORKS, describe_cluster, describe_training_plan
@@ -119,7 +120,7 @@ def _attachment(  # noqa: PLR0917 - what was read of each
         before=(group.training_plan_arn or "").rpartition("/")[2] or str(group.capacity or "on_demand"),
         nodes_standing=standing,
         nodes_wanted=group.count,
-        nodes_leave=moment(end - RECLAIM) if isinstance(end, datetime) else "",
+        nodes_leave=moment(end - TRAINING_PLAN_RECLAIM) if isinstance(end, datetime) else "",
         problems=tuple(problems),
         told=tuple(told),
         skipped=tuple(skipped),
@@ -148,8 +149,8 @@ def _problems(environment: Environment, group: AnyGroup, plan: Mapping[str, Any]
     if plan["Status"] not in PLAN_WORKS:
         yield f"plan {name} is {plan['Status']}; a group needs a plan that is {joined(PLAN_WORKS, last='or')}"
     end = plan.get("EndTime")
-    if isinstance(end, datetime) and end - RECLAIM <= now:
-        yield f"its nodes leave at {moment(end - RECLAIM)}, which is in the past"
+    if isinstance(end, datetime) and end - TRAINING_PLAN_RECLAIM <= now:
+        yield f"its nodes leave at {moment(end - TRAINING_PLAN_RECLAIM)}, which is in the past"
     targets = plan.get("TargetResources")
     if targets and _TARGET not in targets:
         yield f"plan {name} is for {', '.join(targets)}, not for {_TARGET}"

@@ -12,12 +12,12 @@ from decimal import Decimal
 from typing import Any, Final
 
 from hyperpod_cdk.catalog import instance_types
-from hyperpod_cdk.catalog.hyperpod import TRAINING_PLAN_DAYS
+from hyperpod_cdk.catalog.hyperpod import TRAINING_PLAN_DAYS, TRAINING_PLAN_RECLAIM
 from hyperpod_cdk.checks.answers import NotAnswered, Refused
 from hyperpod_cdk.checks.plan_search import price_per_accelerator_hour
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import Environment
-from hyperpod_cdk.config.recorded_plans import RECLAIM, groups_by_plan
+from hyperpod_cdk.config.recorded_plans import groups_by_plan
 from hyperpod_cdk.findings import passed
 from hyperpod_cdk.handlers.quota_gate.reading import NotFound
 from hyperpod_cdk.living.hyperpod import describe_training_plan
@@ -177,7 +177,7 @@ def _plan(
         status=str(found["Status"]),
         instances=found.get("TotalInstanceCount"),
         ends=moment(end) if isinstance(end, datetime) else "",
-        nodes_leave=moment(end - RECLAIM) if isinstance(end, datetime) else "",
+        nodes_leave=moment(end - TRAINING_PLAN_RECLAIM) if isinstance(end, datetime) else "",
         buy_until=moment(latest) if latest else "",
         too_late=None if latest is None else latest <= now,
         groups=tuple(f"{group.name}: {count(group.count, 'node')}" for group in groups),

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any, Final, Protocol, cast, runtime_checkable
 
 from hyperpod_cdk.catalog import notifications
+from hyperpod_cdk.catalog.hyperpod import TRAINING_PLAN_RECLAIM
 from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.checks.answers import Aws, NotAnswered, QuotaValue, Refused, Why
 from hyperpod_cdk.checks.model import Case
 from hyperpod_cdk.checks.run import of_others
 from hyperpod_cdk.checks.side_by_side import answered, together
 from hyperpod_cdk.config import Environment
-from hyperpod_cdk.config.recorded_plans import RECLAIM
 from hyperpod_cdk.findings import Severity, by_place, passed
 from hyperpod_cdk.handlers.quota_gate.comparison import Requirement, Usage
 from hyperpod_cdk.living.hyperpod import PLAN_WORKS, describe_cluster, describe_training_plan, is_on_eks
@@ -443,7 +443,7 @@ def _plan(aws: Api, arn: str, now: datetime) -> Plan:
     found = describe_training_plan(aws, arn)
     with reading("sagemaker:DescribeTrainingPlan"):
         end = found.get("EndTime")
-        leave = end - RECLAIM if isinstance(end, datetime) else None
+        leave = end - TRAINING_PLAN_RECLAIM if isinstance(end, datetime) else None
         hours = None if leave is None else round((leave - now).total_seconds() / 3600, 1)
         return Plan(
             name=str(found.get("TrainingPlanName", arn.rpartition("/")[2])),

@@ -19,7 +19,6 @@ from hyperpod_cdk.config.wanted_addons import EVERYWHERE, asked_for
 
 BOOK = Book()
 
-MOST_OF_THE_INTERNET = 0.5
 """A list of blocks with at least this share of all addresses protects nothing."""
 
 
@@ -62,7 +61,9 @@ def public_endpoint_names_its_callers(environment: Environment) -> Iterator[Prob
             f" {catalog.YOUR_BLOCKS}, set endpoint_access: private, or write public_access_cidrs: [0.0.0.0/0] if that"
             " is intended",
         )
-    elif opens_everywhere(section.public_access_cidrs) and catalog.EVERYWHERE not in section.public_access_cidrs:
+    elif (
+        catalog.opens_everywhere(section.public_access_cidrs) and catalog.EVERYWHERE not in section.public_access_cidrs
+    ):
         share = catalog.internet_share(section.public_access_cidrs)
         yield warning(
             ("eks", "public_access_cidrs"),
@@ -70,11 +71,6 @@ def public_endpoint_names_its_callers(environment: Environment) -> Iterator[Prob
             " the API server; list the blocks that you connect from, set endpoint_access: private, or write"
             " public_access_cidrs: [0.0.0.0/0] if that is intended",
         )
-
-
-def opens_everywhere(cidrs: Sequence[str]) -> bool:
-    """Say whether an endpoint with these blocks is open to almost the whole internet; no block is EKS's default."""
-    return not cidrs or catalog.internet_share(cidrs) >= MOST_OF_THE_INTERNET
 
 
 @BOOK.whole

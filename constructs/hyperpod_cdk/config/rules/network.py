@@ -15,7 +15,6 @@ from hyperpod_cdk.config.endpoints import needed_endpoints
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.network import AvailabilityZone
 from hyperpod_cdk.config.rules.book import Book, Problem, node_subnets, warning, zone_ids, zones
-from hyperpod_cdk.config.rules.eks import opens_everywhere
 from hyperpod_cdk.config.source import DataPath
 
 BOOK = Book()
@@ -159,7 +158,11 @@ def closed_network_keeps_its_api_server_in(environment: Environment) -> Iterator
     if not environment.network.is_closed or eks.is_existing:
         return
     is_meant = catalog.EVERYWHERE in eks.public_access_cidrs
-    if eks.endpoint_access == "public_and_private" and opens_everywhere(eks.public_access_cidrs) and not is_meant:
+    if (
+        eks.endpoint_access == "public_and_private"
+        and catalog.opens_everywhere(eks.public_access_cidrs)
+        and not is_meant
+    ):
         at = "endpoint_access" if "endpoint_access" in eks.model_fields_set else ""
         yield warning(
             ("eks", at) if at else ("network", "egress"),
@@ -380,14 +383,10 @@ def control_plane_has_subnets(environment: Environment) -> Iterator[Problem]:
         return
     if problem := catalog.control_plane_subnets_problem(len(named)):
         yield Problem(path, f"{problem}, or name an existing cluster under eks.existing")
-    refused = regions.eks_control_plane_unsupported_az_ids()
     for az_id, subnet_id in known(existing.node_subnet_ids):
-        if az_id in refused and subnet_id in named:
-            yield Problem(
-                (*path, named.index(subnet_id)),
-                f"EKS does not support a control plane in {az_id} (as of {regions.AS_OF}), where {subnet_id} is; name a"
-                " subnet of another zone",
-            )
+        problem = regions.control_plane_subnet_problem(az_id, subnet_id)
+        if problem and subnet_id in named:
+            yield Problem((*path, named.index(subnet_id)), f"{problem}; name a subnet of another zone")
 
 
 @BOOK.whole

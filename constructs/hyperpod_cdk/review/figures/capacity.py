@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from hyperpod_cdk.catalog import hyperpod, instance_types
+from hyperpod_cdk.catalog.instance_groups import seats_problem
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.review.figures.addresses import Taken, taken
 from hyperpod_cdk.review.figures.quota_needs import Need, Needs, quota_needs
@@ -188,7 +189,6 @@ def _plans(before: _Side, after: _Side) -> Iterator[PlanSeats]:
         problem = None
         if plan is not None and recorded is not None and after.environment is not None and will is not None:
             from hyperpod_cdk.config.loading import plans_file  # noqa: PLC0415 - only with a record
-            from hyperpod_cdk.config.recorded_plans import seats_problem  # noqa: PLC0415 - as above
 
             file = plans_file(Path(after.environment.file))
             problem = seats_problem(
