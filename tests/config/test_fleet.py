@@ -133,6 +133,20 @@ def one(**keys: object) -> str:
                 "fleet.yaml:3 waves[1].name: must be named once, got a again after waves[0]; remove one of the two",
             ],
         ),
+        (
+            # a wrong name hides no other one
+            (
+                "waves:\n  - {name: A, environments: [staging]}\n  - {name: a, environments: [prod-us]}\n"
+                "  - {name: a, environments: [prod-eu]}\n"
+            ),
+            [
+                (
+                    "fleet.yaml:2 waves[0].name: must be at most 32 lower-case letters, digits and single hyphens"
+                    ' between them, a letter first, got "A"; set name: a'
+                ),
+                "fleet.yaml:4 waves[2].name: must be named once, got a again after waves[1]; remove one of the two",
+            ],
+        ),
     ],
 )
 def test_what_is_wrong(text: str, said: list[str]) -> None:
