@@ -6,11 +6,10 @@ import re
 
 import pytest
 
-from hyperpod_cdk.catalog.s3_places import BUCKET_NAME_REGEX, overlaps
-from hyperpod_cdk.config.checkpointing import BUCKET_OR_PREFIX, CheckpointAccount
+from hyperpod_cdk.catalog.s3_places import BUCKET, BUCKET_NAME_REGEX, BUCKET_OR_PREFIX, S3_URI, overlaps
+from hyperpod_cdk.config.checkpointing import CheckpointAccount
 from hyperpod_cdk.config.lifecycle import BUCKET_NAME as LIFECYCLE
 from hyperpod_cdk.config.restricted_group import BUCKET_NAME as RESTRICTED
-from hyperpod_cdk.config.storage import BUCKET, S3_URI
 from hyperpod_cdk.storage.s3_claims import MountedBucket
 from tests.support.tables import row_by_row
 

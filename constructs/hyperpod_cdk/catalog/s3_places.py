@@ -35,6 +35,35 @@ class BucketPattern(Pattern):
         return refused_name_problem(text, key=key, example=self.example) or super().problem(text, key=key)
 
 
+BUCKET = BucketPattern(
+    regex=BUCKET_NAME_REGEX,
+    minimum=BUCKET_NAME_MINIMUM,
+    maximum=BUCKET_NAME_MAXIMUM,
+    describes="the name of an S3 bucket, without s3://",
+    refers=True,
+    example="my-checkpoints",
+    source=BUCKET_NAME_SOURCE,
+)
+S3_URI = BucketPattern(
+    regex=rf"s3://{BUCKET_NAME_REGEX}(/[^\x00\x85\u2028\u2029\r\n]*)?",
+    maximum=4357,
+    describes="the S3 address of a bucket or a prefix",
+    refers=True,
+    example="s3://my-datasets/",
+    source=f"CloudFormation schema AWS::FSx::DataRepositoryAssociation; {BUCKET_NAME_SOURCE}",
+)
+BUCKET_OR_PREFIX = BucketPattern(
+    # braces would begin a policy variable, * and ? are wildcards in one
+    regex=rf"{BUCKET_NAME_REGEX}|s3://{BUCKET_NAME_REGEX}(/[A-Za-z0-9!_.()'+=,@:/-]*)?",
+    minimum=BUCKET_NAME_MINIMUM,
+    maximum=1092,
+    describes="the name of a bucket, or the S3 address of a bucket or a prefix without wildcards",
+    refers=True,
+    example="s3://my-checkpoints/llama-70b",
+    source=f"{BUCKET_NAME_SOURCE}; safe characters of keys",
+)
+
+
 def refused_name_problem(text: str, *, key: str, example: str) -> str | None:
     """Say which rule the bucket of ``text`` breaks although its characters and its length are right, or give None."""
     why = _refusal(text.removeprefix("s3://").partition("/")[0])

@@ -11,23 +11,10 @@ from hyperpod_cdk.catalog.arns import KMS_KEY_ARN
 from hyperpod_cdk.catalog.rules import brackets_problem
 from hyperpod_cdk.catalog.s3_places import (
     BUCKET_NAME_MINIMUM,
-    BUCKET_NAME_REGEX,
-    BUCKET_NAME_SOURCE,
-    BucketPattern,
+    BUCKET_OR_PREFIX,
     refused_name_problem,
 )
 from hyperpod_cdk.config.section import Check, Section, filled, like, within
-
-BUCKET_OR_PREFIX = BucketPattern(
-    # braces would begin a policy variable, * and ? are wildcards in one
-    regex=rf"{BUCKET_NAME_REGEX}|s3://{BUCKET_NAME_REGEX}(/[A-Za-z0-9!_.()'+=,@:/-]*)?",
-    minimum=BUCKET_NAME_MINIMUM,
-    maximum=1092,
-    describes="the name of a bucket, or the S3 address of a bucket or a prefix without wildcards",
-    refers=True,
-    example="s3://my-checkpoints/llama-70b",
-    source=f"{BUCKET_NAME_SOURCE}; safe characters of keys",
-)
 
 
 def _place_problem(text: str, key: str) -> str | None:

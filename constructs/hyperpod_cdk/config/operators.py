@@ -8,9 +8,9 @@ from pydantic import Field, Strict
 
 from hyperpod_cdk.catalog import operators
 from hyperpod_cdk.catalog.rules import Pattern
+from hyperpod_cdk.catalog.s3_places import BUCKET
 from hyperpod_cdk.catalog.sentences import Example, Sentence
 from hyperpod_cdk.config.section import Check, Section, like
-from hyperpod_cdk.config.storage import BUCKET
 
 CREATE = "create"
 """The value for a workspace that the environment creates and retains."""

@@ -11,11 +11,8 @@ from hyperpod_cdk.catalog.arns import KMS_KEY_ARN
 from hyperpod_cdk.catalog.kubernetes import DNS_LABEL
 from hyperpod_cdk.catalog.rules import Bound, Pattern
 from hyperpod_cdk.catalog.s3_places import (
-    BUCKET_NAME_MAXIMUM,
-    BUCKET_NAME_MINIMUM,
-    BUCKET_NAME_REGEX,
-    BUCKET_NAME_SOURCE,
-    BucketPattern,
+    BUCKET,
+    S3_URI,
 )
 from hyperpod_cdk.config.instance_group import AvailabilityZoneId
 from hyperpod_cdk.config.section import PAIRED_BRACKETS, Check, Section, counted, filled, like, one_of, within
@@ -25,23 +22,6 @@ FILE_SYSTEM_NAME = Pattern(
     maximum=30,
     describes="1 to 30 lower-case letters, digits and hyphens, beginning with a letter, ending with a letter or digit",
     example="scratch",
-)
-S3_URI = BucketPattern(
-    regex=rf"s3://{BUCKET_NAME_REGEX}(/[^\x00\x85\u2028\u2029\r\n]*)?",
-    maximum=4357,
-    describes="the S3 address of a bucket or a prefix",
-    refers=True,
-    example="s3://my-datasets/",
-    source=f"CloudFormation schema AWS::FSx::DataRepositoryAssociation; {BUCKET_NAME_SOURCE}",
-)
-BUCKET = BucketPattern(
-    regex=BUCKET_NAME_REGEX,
-    minimum=BUCKET_NAME_MINIMUM,
-    maximum=BUCKET_NAME_MAXIMUM,
-    describes="the name of an S3 bucket, without s3://",
-    refers=True,
-    example="my-checkpoints",
-    source=BUCKET_NAME_SOURCE,
 )
 PREFIX = Pattern(
     # what Mountpoint reads as one word of its options, and IAM does not read as a wildcard

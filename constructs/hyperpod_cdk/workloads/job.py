@@ -11,7 +11,7 @@ from pydantic import Field, Strict, create_model
 from hyperpod_cdk.catalog import hyperpod, kubernetes
 from hyperpod_cdk.catalog.kubernetes import DNS_LABEL, SERVICE_ACCOUNT_NAME
 from hyperpod_cdk.catalog.rules import Bound, Pattern
-from hyperpod_cdk.config.checkpointing import BUCKET_OR_PREFIX
+from hyperpod_cdk.catalog.s3_places import BUCKET_OR_PREFIX
 from hyperpod_cdk.config.extensions import Extension, ExtensionError, active
 from hyperpod_cdk.config.section import Section, filled, like, within
 
