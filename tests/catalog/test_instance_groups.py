@@ -259,6 +259,11 @@ def test_a_group(changes: Mapping[str, Any], problems: Mapping[str, list[str]]) 
     assert {name: said for name, said in found.items() if said} == problems
 
 
+def test_a_type_of_unknown_threads_takes_any_number() -> None:
+    unknown = replace(known(ARM), default_threads_per_core=None)
+    assert list(instance_groups.threads_problems(Group(threads_per_core=2), lambda: [unknown])) == []
+
+
 def test_a_restricted_group_has_no_spot_capacity() -> None:
     choices = instance_groups.RESTRICTED_CAPACITIES
     group = Group(capacity=None)
@@ -396,6 +401,18 @@ ACCOUNT = (
         (PLAN, "aws", "us-east-1", "111122223333", []),
         (PLAN, "aws", "us-west-2", "111122223333", [REGION("us-west-2", "us-east-1", "us-east-1")]),
         (PLAN, "aws", "us-east-1", "444455556666", [ACCOUNT]),
+        (
+            PLAN.replace("111122223333", "444455556666"),
+            "aws",
+            "us-east-1",
+            "111122223333",
+            [
+                (
+                    "must be a plan of account 111122223333, got one of 444455556666; plans cannot be shared: name a"
+                    ' plan of 111122223333, or set account: "444455556666"'
+                )
+            ],
+        ),
         (PLAN, "aws", "us-west-2", "444455556666", [REGION("us-west-2", "us-east-1", "us-east-1"), ACCOUNT]),
         # what nobody knows yet is not compared
         (PLAN, "aws", "", "", []),
@@ -574,7 +591,7 @@ def test_kubernetes_of_ultraservers() -> None:
 @pytest.mark.parametrize(("seen", "after"), [("", ""), ("(plans.json of May)", " (plans.json of May)")])
 def test_groups_that_a_plan_does_not_fit(seen: str, after: str) -> None:
     seats = partial(instance_groups.seats_problem, "april", 4, groups=["a", "b"], seen=seen)
-    assert seats(needed=4) is None
+    assert (seats(needed=3), seats(needed=4)) == (None, None)
     assert seats(needed=6) == (
         f"needs 6 instances of plan april for a and b, which has 4{after}; lower count by 2 or name another plan"
     )
