@@ -481,6 +481,10 @@ BETWEEN_STEPS = rules.capacity_problem(2000, throughput_mbps_per_tib=0, efa=Fals
             ),
         ),
         (
+            {**TIERING, "read_cache": ReadCache(sizing="whole")},  # type: ignore[arg-type]
+            'read_cache.sizing: must be none, proportional or provisioned, got "whole"; set sizing to one of these',
+        ),
+        (
             {**TIERING, "read_cache": ReadCache(sizing="provisioned", size_gib=31)},
             "read_cache.size_gib: must be between 32 and 131072 GiB at 4000 MB/s, got 31; set size_gib: 32",
         ),

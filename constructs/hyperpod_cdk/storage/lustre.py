@@ -20,7 +20,7 @@ from hyperpod_cdk.common.acknowledgments import acknowledge_log_group
 from hyperpod_cdk.common.physical_names import stack_part
 from hyperpod_cdk.common.stack_arns import arn_here
 from hyperpod_cdk.config import storage as fields
-from hyperpod_cdk.config.arguments import is_token, refuse
+from hyperpod_cdk.config.arguments import is_token, problems, refuse
 
 Event = Literal["new", "changed", "deleted"]
 
@@ -414,6 +414,8 @@ def _check_settings(settings: rules.Settings) -> None:
         storage_type=settings.storage_type,
         efa=settings.efa,
     )
+    if problem := next(problems(fields.ReadCache, {"sizing": settings.read_cache}), None):
+        raise ValueError(f"read_cache.{problem}")
     if not is_token(settings.backup_days) and settings.backup_days is not None:
         problem = rules.BACKUP_RETENTION_DAYS.problem(settings.backup_days, key="backup_retention_days")
         if problem:
