@@ -5,6 +5,7 @@ mypy --strict and pyright read this file, so that what a construct gives is what
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import aws_cdk as cdk
@@ -15,17 +16,41 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 
 import hyperpod_cdk as hp
-from hyperpod_cdk.governance.teams import QuotaRow
-from hyperpod_cdk.hyperpod.karpenter_pools import Pool
-from hyperpod_cdk.hyperpod.notifications import SlackChannel
-from hyperpod_cdk.quotas.gate import Requirement
-from hyperpod_cdk.storage.lustre import DataRepository
-from hyperpod_cdk.storage.s3_claims import MountedBucket
 
 ZONES = {"use1-az4": "10.1.0.0/18", "use1-az5": "10.1.64.0/18"}
-VPCS = Requirement(
-    key="vpcs", service="vpc", name="VPCs per Region", code="L-F678F1CE", default=5, needed=1, usage="vpcs"
-)
+
+
+def own_type() -> hp.InstanceType:
+    """A type that the catalog does not have, with its numbers."""
+    return hp.InstanceType(
+        name="ml.p9.48xlarge",
+        ec2_name="p9.48xlarge",
+        family="p9",
+        architecture="x86_64",
+        vcpu=192,
+        memory_gib=2048,
+        network_cards=1,
+        accelerator_kind="nvidia-z1",
+        accelerator_count=8,
+        ips_per_node=50,
+        default_threads_per_core=2,
+    )
+
+
+def vpcs() -> hp.Requirement:
+    """What the gate compares."""
+    return hp.Requirement(
+        key="vpcs", service="vpc", name="VPCs per Region", code="L-F678F1CE", default=5, needed=1, usage="vpcs"
+    )
+
+
+def quota() -> list[hp.QuotaRow]:
+    """What a team is guaranteed."""
+    slices = hp.AcceleratorPartition(profile="mig-3g.20gb", count=2)
+    return [
+        hp.QuotaRow(instance_type="ml.g5.12xlarge", count=1),
+        hp.QuotaRow(instance_type="ml.p4d.24xlarge", accelerator_partition=slices),
+    ]
 
 
 class Cluster(cdk.Stack):
@@ -33,7 +58,9 @@ class Cluster(cdk.Stack):
 
     def __init__(self, scope: cdk.App, construct_id: str) -> None:
         super().__init__(scope, construct_id, env=cdk.Environment(account="111122223333", region="us-east-1"))
-        self.gate: hp.QuotaGate = hp.QuotaGate(self, "Gate", requirements=[VPCS])
+        self.gate: hp.QuotaGate = hp.QuotaGate(
+            self, "Gate", requirements=[vpcs()], own=hp.Own(stacks=(self.stack_name,), eks_cluster="theirs")
+        )
         self.network = hp.Network(self, "Network", vpc_cidr="10.0.0.0/16", availability_zones=ZONES)
         vpc: ec2.IVpc = self.network.vpc
         self.efa = hp.EfaSecurityGroup(self, "Efa", vpc=vpc)
@@ -63,7 +90,7 @@ class Cluster(cdk.Stack):
             self,
             "Chart",
             cluster=cluster,
-            instance_types=["ml.m5.2xlarge", "ml.p5.48xlarge"],
+            instance_types=["ml.m5.2xlarge", own_type()],
             chart=hp.HyperPodChart.placeholder(),
         )
         self.scripts = hp.LifecycleScripts(self, "Scripts", encryption_key=key)
@@ -81,6 +108,9 @@ class Cluster(cdk.Stack):
         role: iam.IRole = self.nodes_role.role
         self.key.allow_node_volumes(role.role_arn)
         self.autoscaling = hp.KarpenterAutoscaling(self, "Autoscaling", kms_key_arns=[key.key_arn])
+        at_once: hp.BatchLike = hp.Batch(instances=1)
+        patching: hp.PatchingLike = hp.Patching(strategy="when_idle", max_batch=at_once)
+        self.taints: Sequence[hp.TaintLike] = [hp.Taint(key="theirs", effect="NoSchedule")]
         self.hyperpod = hp.HyperPodCluster(
             self,
             "HyperPod",
@@ -88,7 +118,10 @@ class Cluster(cdk.Stack):
             eks_cluster_arn=cluster.cluster_arn,
             vpc_subnets=list(self.network.node_subnets.values()),
             security_groups=[group],
-            instance_groups=[self.group("system", "ml.m5.2xlarge", 2), self.group("burst", "ml.g5.12xlarge", 0)],
+            instance_groups=[
+                self.group("system", "ml.m5.2xlarge", 2, patching=patching),
+                self.group("burst", "ml.g5.12xlarge", 0, taints=self.taints),
+            ],
             execution_role=self.nodes_role,
             lifecycle=self.scripts,
             autoscaling=self.autoscaling,
@@ -100,7 +133,7 @@ class Cluster(cdk.Stack):
             cluster_name=self.hyperpod.cluster_name,
             cluster_arn=self.hyperpod.cluster_arn,
             emails=["on-call@example.com"],
-            slack=SlackChannel(workspace_id="T0123ABCD", channel_id="C0123ABCD"),
+            slack=hp.SlackChannel(workspace_id="T0123ABCD", channel_id="C0123ABCD"),
             instance_groups=["system"],
         )
         topic_arn: str = self.notifications.topic_arn
@@ -124,7 +157,15 @@ class Cluster(cdk.Stack):
         self.on_nodes(cluster)
         self.storage(cluster, key)
 
-    def group(self, name: str, instance_type: str, count: int) -> hp.InstanceGroup:
+    def group(
+        self,
+        name: str,
+        instance_type: str,
+        count: int,
+        *,
+        taints: Sequence[hp.TaintLike] = (),
+        patching: hp.PatchingLike | None = None,
+    ) -> hp.InstanceGroup:
         """A group in the first zone."""
         return hp.InstanceGroup(
             name=name,
@@ -133,6 +174,8 @@ class Cluster(cdk.Stack):
             subnet=self.network.node_subnets["use1-az4"],
             security_groups=[self.efa.security_group],
             capacity=None if instance_type.startswith("ml.m5") else "on_demand",
+            taints=taints,
+            patching=patching,
         )
 
     def on_nodes(self, cluster: eks.ICluster) -> None:
@@ -152,7 +195,7 @@ class Cluster(cdk.Stack):
             namespace="kube-system",
             deployments=["metrics-server"],
         )
-        issuer = self.control_plane.oidc_provider
+        issuer: hp.OidcProvider | None = self.control_plane.oidc_provider
         if issuer is not None:
             self.inference = hp.InferenceOperator(
                 self,
@@ -184,16 +227,16 @@ class Cluster(cdk.Stack):
             prometheus_endpoint=self.prometheus.endpoint,
         )
         self.spaces = hp.Spaces(self, "Spaces", eks_cluster_name=name, name="theirs")
-        self.pools = hp.KarpenterPools(
-            self, "Pools", cluster=cluster, pools=[Pool(name="burst", instance_groups=["burst"])]
-        )
+        pool: hp.PoolLike = hp.Pool(name="burst", instance_groups=["burst"])
+        self.pools = hp.KarpenterPools(self, "Pools", cluster=cluster, pools=[pool], taints={"burst": self.taints})
         self.governance = hp.TaskGovernance(
             self,
             "Governance",
             eks_cluster_name=name,
             cluster_arn=arn,
             name_prefix="theirs",
-            teams=[hp.Team(name="research", quota=[QuotaRow(instance_type="ml.g5.12xlarge", count=1)])],
+            teams=[hp.Team(name="research", quota=quota())],
+            priority_classes=[hp.PriorityClass(name="urgent", weight=100)],
             native_scheduler_config=True,
             native_compute_quota=True,
             cluster=cluster,
@@ -227,8 +270,19 @@ class Cluster(cdk.Stack):
             availability_zone_id="use1-az4",
             client_security_group=self.efa.security_group,
             capacity_gib=1200,
-            data_repositories=[DataRepository(path="/data", s3_uri="s3://their-data/")],
+            data_repositories=[hp.DataRepository(path="/data", s3_uri="s3://their-data/")],
             kms_key=key,
+        )
+        self.data = hp.LustreFileSystem(
+            self,
+            "Data",
+            vpc=self.network.vpc,
+            subnet=self.network.node_subnets["use1-az4"],
+            availability_zone_id="use1-az4",
+            client_security_group=self.efa.security_group,
+            storage_type="intelligent_tiering",
+            throughput_capacity_mbps=4000,
+            read_cache=hp.ReadCache(sizing="proportional"),
         )
         self.fsx = hp.FsxCsiDriver(self, "Fsx", eks_cluster_name=cluster.cluster_name)
         self.claims = hp.LustreClaims(
@@ -242,7 +296,7 @@ class Cluster(cdk.Stack):
             claim_name="scratch",
             namespaces=["theirs"],
         )
-        bucket = MountedBucket(bucket="their-data", read_only=True)
+        bucket = hp.MountedBucket(bucket="their-data", read_only=True)
         self.s3 = hp.S3CsiDriver(self, "S3", eks_cluster_name=cluster.cluster_name, buckets=[bucket])
         self.mounts = hp.S3Claims(
             self,

@@ -1,4 +1,4 @@
-"""Each parameter of a public class has a separate line with its default, and each argument of a method is described."""
+"""Each parameter of a public class has a line with its type, unit and default; arguments of methods are named."""
 
 from __future__ import annotations
 
@@ -10,29 +10,66 @@ import sys
 import textwrap
 import types
 from collections.abc import Iterator
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import hyperpod_cdk
 from tests.support.tables import row_by_row
 
-_NAMES = re.compile(r"((?:``\w+``(?:, )?)+):")
+_LINE = re.compile(r"``(\w+)``(?= \(|:|, ``)")
 
 
 @row_by_row("name", hyperpod_cdk.__all__)
-def test_each_parameter_has_a_line(name: str) -> None:
+def test_each_parameter_has_a_line_of_its_own(name: str) -> None:
     public = getattr(hyperpod_cdk, name)
-    text = inspect.getdoc(public) or ""
-    told = {word for line in text.splitlines() if (m := _NAMES.match(line)) for word in re.findall(r"``(\w+)``", m[1])}
-    assert {each for each, _ in _parameters(public)} - told == set()
+    assert sorted(_lines(public)) == sorted(each for each, _ in _parameters(public))
+
+
+@row_by_row("name", hyperpod_cdk.__all__)
+def test_the_type_said_is_that_of_the_annotation(name: str) -> None:
+    public = getattr(hyperpod_cdk, name)
+    lines = _lines(public)
+    wrong = {}
+    for parameter, default in _parameters(public):
+        kind = _hints(public)[parameter]
+        written = _written(kind)
+        if default is None:
+            written = written.removesuffix(" | None")
+        unit, is_needed = "ARNs?", re.search(r"(^|_)arns?($|_for_)", parameter) is not None
+        if {int, float} & {*_parts(kind)}:
+            unit, is_needed = "[A-Za-z/' ]+", True
+        told = rf"{re.escape(written)}(, {unit}){'' if is_needed else '?'}"
+        if not re.match(rf"``{parameter}`` \({told}\): \S", lines[parameter]):
+            wrong[parameter] = f"{written}{', and a unit' if is_needed else ''}"
+    assert wrong == {}
+
+
+@row_by_row("name", hyperpod_cdk.__all__)
+def test_types_can_be_named(name: str) -> None:
+    """What a parameter takes, and what an attribute or a method returns, has a public name."""
+    public = getattr(hyperpod_cdk, name)
+    hints = [_hints(public)[parameter] for parameter, _ in _parameters(public)]
+    for _, function in _methods(public):
+        hints += get_type_hints(function).values()
+    for each in vars(public).values():
+        if isinstance(each, property):
+            hints += get_type_hints(each.fget).values()
+    hints += _annotated(public)
+    nameless = {
+        part
+        for hint in hints
+        for part in _parts(hint)
+        if part.__module__.startswith("hyperpod_cdk.") and not _is_public(part)
+    }
+    assert nameless == set()
 
 
 @row_by_row("name", hyperpod_cdk.__all__)
 def test_the_default_said_is_the_one_there_is(name: str) -> None:
     public = getattr(hyperpod_cdk, name)
-    blocks = [" ".join(block.split()) for block in re.split(r"\n\s*\n", inspect.getdoc(public) or "")]
+    lines = _lines(public)
     wrong = {}
     for parameter, default in _parameters(public):
-        own = " ".join(block for block in blocks if (m := _NAMES.match(block)) and f"``{parameter}``" in m[1])
-        said = own.partition("Default: ")[2]
+        said = lines[parameter].partition("Default: ")[2]
         if default is _NEEDED:
             if said:
                 wrong[parameter] = f"is needed, said: {said}"
@@ -64,6 +101,58 @@ def test_each_argument_of_a_method_is_named(name: str) -> None:
 
 
 _NEEDED = object()
+
+
+def _lines(public: type) -> dict[str, str]:
+    """Return the line of each parameter, by its name; of a line that two share, only the first has one."""
+    blocks = (" ".join(block.split()) for block in re.split(r"\n\s*\n", inspect.getdoc(public) or ""))
+    return {found[1]: block for block in blocks if (found := _LINE.match(block))}
+
+
+def _hints(public: type) -> dict[str, Any]:
+    return get_type_hints(public if dataclasses.is_dataclass(public) else inspect.getattr_static(public, "__init__"))
+
+
+def _written(kind: Any) -> str:
+    """Return a type as a caller writes it, with the usual names of CDK's modules."""
+    origin, of = get_origin(kind), get_args(kind)
+    if kind is types.NoneType:
+        return "None"
+    if origin is Literal:
+        return " | ".join(f'"{each}"' for each in of)
+    if origin in (Union, types.UnionType):
+        return " | ".join(map(_written, of))
+    if origin is not None:
+        return f"{origin.__name__}[{', '.join('...' if each is ... else _written(each) for each in of)}]"
+    module, _, service = kind.__module__.partition(".aws_")
+    return f"{service or 'cdk'}.{kind.__name__}" if module == "aws_cdk" else str(kind.__name__)
+
+
+def _parts(kind: Any) -> Iterator[Any]:
+    """Yield the classes in a type."""
+    if get_origin(kind) is None:
+        yield from () if kind in (..., Any) else (kind,)
+    elif get_origin(kind) is not Literal:
+        for each in get_args(kind):
+            yield from _parts(each)
+
+
+def _annotated(public: type) -> list[Any]:
+    """Return the types of the attributes that a constructor sets."""
+    names = vars(sys.modules[public.__module__])
+    constructors = [each for each in _constructors(public) if isinstance(each, types.FunctionType)]
+    return [
+        eval(ast.unparse(node.annotation), names)  # noqa: S307 - of this library's own source
+        for each in constructors
+        if each.__code__.co_filename != "<string>"
+        for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(each))))
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target).startswith("self.")
+        if not ast.unparse(node.target).startswith("self._")
+    ]
+
+
+def _is_public(kind: Any) -> bool:
+    return kind.__name__ in hyperpod_cdk.__all__ and getattr(hyperpod_cdk, kind.__name__) is kind
 
 
 def _told(default: object) -> str:

@@ -1,7 +1,8 @@
 """Every argument of every public construct that takes text or numbers, given what no service takes.
 
 ``tests/strangers_app.py`` makes each of them once, as a user would; here each argument in turn is another. What an
-argument takes after all stands in ``TAKEN`` with the reason: a new argument is judged, or it is listed.
+argument takes after all stands in ``TAKEN`` with the reason: a new argument is judged, or it is listed. The line of an
+argument that is refused says so.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ _DEFAULT = "stands for the default"
 _ANY = "AWS states neither a length nor letters for it"
 
 TAKEN: Mapping[tuple[str, str], tuple[str, Collection[object]]] = {
+    ("Batch", "instances"): ("AWS states no maximum", [HUGE]),
     ("ControlPlane", "addon_versions"): (
         "one mapping holds the versions of all constructs, each of which reads its own",
         [EMPTY, MARKS, LONG],
@@ -37,14 +39,43 @@ TAKEN: Mapping[tuple[str, str], tuple[str, Collection[object]]] = {
     ("InterfaceEndpoints", "services"): (_ANY, [LONG]),
     ("LifecycleScripts", "name"): (_CUT, [EMPTY, MARKS, LONG]),
     ("LifecycleScripts", "prefix"): (_DEFAULT, [EMPTY]),
+    ("MountedBucket", "prefix"): (_DEFAULT, [EMPTY]),
     ("NodeAddon", "addon_name"): (_ANY, [MARKS, LONG]),
     ("Notifications", "monthly_budget_usd"): ("AWS Budgets states no maximum", [HUGE]),
+    ("Patching", "rollback_alarms"): ("AWS states no letters", [MARKS]),
     ("PodRole", "description"): ("IAM takes an empty one", [EMPTY]),
     ("PodRole", "reason"): ("a reviewer reads it, no service", [MARKS, LONG]),
+    ("Pool", "instance_groups"): ("InstanceGroup judges the names of groups", [EMPTY, MARKS, LONG]),
     ("QuotaGate", "environment_name"): (_DEFAULT, [EMPTY]),
     ("Spaces", "name"): (_CUT, [EMPTY, MARKS, LONG]),
 }
 """Construct and argument -> why it takes what, of the values that are tried."""
+
+UNJUDGED: Mapping[str, str] = {
+    "InstanceType": "the caller states what no catalog has yet",
+    "OidcProvider": "constructs make it; IAM and EKS name what is in it",
+    "Own": "names that are compared with those that AWS lists",
+    "Requirement": "texts for the messages of the gate; Service Quotas judges its names",
+}
+"""Classes that take any value in most arguments, with the reason."""
+
+_TIERING = {
+    "storage_type": "intelligent_tiering",
+    "throughput_capacity_mbps": 4000,
+    "capacity_gib": None,
+    "data_repositories": (),
+}
+
+JUDGED_BY: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
+    "Batch": ("Patching", "max_batch", {}),
+    "DataRepository": ("LustreFileSystem", "data_repositories", {}),
+    "Patching": ("InstanceGroup", "patching", {}),
+    "Pool": ("KarpenterPools", "pools", {}),
+    "ReadCache": ("LustreFileSystem", "read_cache", _TIERING),
+    "Requirement": ("QuotaGate", "requirements", {}),
+    "Taint": ("InstanceGroup", "taints", {}),
+}
+"""Classes whose values another one judges: its argument that takes them, and what it needs besides."""
 
 ALONE: Mapping[str, dict[str, Any]] = {
     # the counts of one autoscaled cluster are made once
@@ -112,20 +143,37 @@ def made() -> Mapping[str, tuple[tuple[Any, ...], dict[str, Any]]]:
 @pytest.mark.timeout(600)
 def test_what_no_service_takes_is_refused(made: Mapping[str, tuple[tuple[Any, ...], dict[str, Any]]]) -> None:
     taken: dict[tuple[str, str], list[object]] = {}
+    unsaid: list[tuple[str, str]] = []
     tried = 0
-    for name, public in _public():
+
+    def make(name: str, changed: Mapping[str, Any]) -> None:
         scope, given = made[name]
+        public = getattr(hp, name)
+        place: tuple[Any, ...] = (*scope, f"Tried{tried}") if issubclass(public, Construct) else ()
+        found = public(*place, **{**given, **ALONE.get(name, {}), **changed})
+        if name in JUDGED_BY:
+            owner, argument, beside = JUDGED_BY[name]
+            is_listed = get_origin(get_type_hints(getattr(hp, owner).__init__)[argument]) is Sequence
+            make(owner, {**beside, argument: [found] if is_listed else found})
+
+    for name, public in _public():
+        _, given = made[name]
+        said = inspect.getdoc(public) or ""
         for argument, kind in get_type_hints(public.__init__).items():
             if argument not in inspect.signature(public.__init__).parameters or argument in {"scope", "construct_id"}:
                 continue
             for wrong, value in _values(kind, given.get(argument) or RIGHT.get((name, argument))):
                 tried += 1
-                place: tuple[Any, ...] = (*scope, f"Tried{tried}") if issubclass(public, Construct) else ()
                 try:
-                    public(*place, **{**given, **ALONE.get(name, {}), argument: value})
+                    make(name, {argument: value})
                 except ValueError:
+                    line = said.partition(f"\n\n``{argument}`` (")[2].partition("\n\n")[0]
+                    if "ValueError" not in line:
+                        unsaid.append((name, argument))
                     continue
-                taken.setdefault((name, argument), []).append(wrong)
+                if name not in UNJUDGED:
+                    taken.setdefault((name, argument), []).append(wrong)
+    assert unsaid == []
     assert {place: set(map(str, wrong)) for place, wrong in taken.items()} == {
         place: set(map(str, wrong)) for place, (_, wrong) in TAKEN.items()
     }

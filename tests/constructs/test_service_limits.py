@@ -23,7 +23,7 @@ from hyperpod_cdk.common.keys import ALIAS, DESCRIPTION
 from hyperpod_cdk.common.log_settings import RETENTION_DAYS
 from hyperpod_cdk.eks.node_addons import ROLE_DESCRIPTION
 from hyperpod_cdk.network.vpc import GROUP_DESCRIPTION
-from tests.strangers_app import VPCS
+from tests.strangers_app import vpcs
 from tests.support.schemas import resource_schema
 from tests.support.tables import row_by_row
 from tests.support.templates import app
@@ -202,7 +202,7 @@ WRONG: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     ),
     (
         hp.QuotaGate,
-        {"requirements": [VPCS], "environment_name": "a b"},
+        {"requirements": [vpcs()], "environment_name": "a b"},
         "environment_name: must be",
     ),
     (

@@ -19,16 +19,87 @@ AS_OF: date
 
 @dataclass(frozen=True, kw_only=True)
 class InstanceType:
-    """One instance type; None means that no source states the value.
+    """One instance type and its numbers. None means that no source states the value.
 
-    ``unsure`` lists what is inferred or disputed. ``memory_gib`` is the machine's memory and
-    ``accelerator_memory_gib`` that of one accelerator, as the EC2 guide prints them. ``efa_count`` is how
-    many EFA interfaces the type carries (one per network card), None if sources conflict. ``ips_per_node``
-    is the number of addresses that one HyperPod node uses in its subnet; ``ips_basis`` says how that
-    number was obtained. ``default_threads_per_core`` is what EC2 gives, ``valid_threads_per_core`` what it lets
-    one choose (empty if EC2 states nothing). ``mig_profiles`` are the Multi-Instance GPU slices;
-    ``mig_documented`` is False if only a command-line tool lists them. Quota names are those of Service
-    Quotas, codes are hints. ``sources`` are keys of ``source_texts()``.
+    ``name`` (str): name of the type, such as ``ml.p5.48xlarge``.
+
+    ``ec2_name`` (str): name of the type in EC2, without ``ml.``.
+
+    ``family`` (str): family of the type, such as ``p5``.
+
+    ``architecture`` (str): architecture of the processors, ``x86_64`` or ``arm64``.
+
+    ``vcpu`` (int, vCPUs): vCPUs of an instance.
+
+    ``memory_gib`` (float, GiB): the machine's memory, as the EC2 guide prints it.
+
+    ``network_cards`` (int, cards): network cards of an instance.
+
+    ``accelerator_kind`` (str): ``nvidia-`` or ``aws-`` and the model in lower case, such as ``nvidia-h100``. Default:
+    none, it has no accelerators.
+
+    ``accelerator_count`` (int, accelerators): accelerators of an instance. Default: 0.
+
+    ``accelerator_memory_gib`` (float, GiB): memory of one accelerator, as the EC2 guide prints it. Default: unknown.
+
+    ``efa_supported`` (bool): whether the type has EFA. Default: no.
+
+    ``efa_count`` (int | None, interfaces): EFA interfaces that the type carries, one for each network card; None if
+    sources conflict. Default: 0.
+
+    ``efa_generation`` (str): generation of EFA. Default: unknown.
+
+    ``rdma_read`` (bool): whether EFA supports RDMA read. Default: no.
+
+    ``rdma_write`` (bool): whether EFA supports RDMA write. Default: no.
+
+    ``gpudirect_rdma`` (bool): whether EFA supports GPUDirect RDMA. Default: no.
+
+    ``gpudirect_storage_fsx`` (bool): whether FSx for Lustre supports GPUDirect Storage on the type. Default: no.
+
+    ``fsx_efa_client`` (bool): whether the type can use FSx for Lustre over EFA. Default: no.
+
+    ``max_enis`` (int, interfaces): network interfaces that an instance can have. Default: unknown.
+
+    ``ips_per_eni`` (int, addresses): addresses that one network interface can have. Default: unknown.
+
+    ``max_pods`` (int, pods): pods of a node in the developer guide's table. Default: unknown.
+
+    ``ips_per_node`` (int, addresses): addresses that one HyperPod node uses in its subnet. Default: unknown.
+
+    ``ips_basis`` (str): how ``ips_per_node`` was obtained. Default: unknown.
+
+    ``default_threads_per_core`` (int, threads): threads per core that EC2 gives. Default: unknown.
+
+    ``valid_threads_per_core`` (tuple[int, ...], threads): threads per core that EC2 lets one choose. Default: none, EC2
+    states nothing.
+
+    ``deep_health_check`` (bool): whether HyperPod runs deep health checks on it. Default: no.
+
+    ``training_plan_supported`` (bool): whether AWS sells training plans for it. Default: no.
+
+    ``mig_profiles`` (tuple[str, ...]): Multi-Instance GPU slices. Default: none.
+
+    ``mig_documented`` (bool): whether a page documents the slices; no if only a command-line tool lists them. Default:
+    no.
+
+    ``cluster_quota_name`` (str): name in Service Quotas of the quota for cluster usage. Default: unknown.
+
+    ``cluster_quota_code`` (str): code of that quota, a hint. Default: unknown.
+
+    ``spot_quota_name`` (str): name in Service Quotas of the quota for cluster spot instance usage. Default: unknown.
+
+    ``spot_quota_code`` (str): code of that quota, a hint. Default: unknown.
+
+    ``training_plan_quota_name`` (str): name in Service Quotas of the quota for training plans. Default: unknown.
+
+    ``training_plan_quota_code`` (str): code of that quota, a hint. Default: unknown.
+
+    ``in_hyperpod_cli_table`` (bool): whether the table of the HyperPod CLI has the type. Default: no.
+
+    ``sources`` (tuple[str, ...]): keys of ``source_texts()``. Default: none.
+
+    ``unsure`` (tuple[str, ...]): what is inferred or disputed. Default: none.
     """
 
     name: str

@@ -32,11 +32,11 @@ class DeletionProtectionFunction(Construct):
     stacks whose termination protection it may lift; ``eks_cluster_name`` is the EKS cluster whose deletion protection
     it may switch (default: none, for a cluster that is somebody else's). It may do nothing else.
 
-    ``stack_names``: names of the stacks that it may protect.
+    ``stack_names`` (Sequence[str]): names of the stacks that it may protect. Raises ValueError without a name, and for
+    one that CloudFormation refuses.
 
-    ``eks_cluster_name``: name of the EKS cluster that it may protect. Default: none.
-
-    Raises ValueError without a stack.
+    ``eks_cluster_name`` (str): name of the EKS cluster that it may protect. Default: none. Raises ValueError for a name
+    that EKS refuses.
     """
 
     def __init__(
@@ -99,13 +99,13 @@ class DeletionProtection(Construct):
     must exist when this resource is created, and is UPDATING for a while: make it depend on other users of
     EKS. ``function`` has to be the one that may do that.
 
-    ``function``: the ``DeletionProtectionFunction`` that switches it.
+    ``function`` (DeletionProtectionFunction): the ``DeletionProtectionFunction`` that switches it. Raises ValueError
+    for one without a right to this stack.
 
-    ``enabled``: whether the protection is on. Default: yes.
+    ``enabled`` (bool): whether the protection is on. Default: yes.
 
-    ``eks_cluster_name``: name of the EKS cluster to protect. Default: the stack is protected.
-
-    Raises ValueError for a stack or a cluster that the function has no rights to.
+    ``eks_cluster_name`` (str): name of the EKS cluster to protect. Default: none, and only the stack is protected.
+    Raises ValueError unless it is the cluster that ``function`` has a right to.
     """
 
     def __init__(

@@ -57,19 +57,18 @@ class EncryptionKey(Construct):
     key in the name of whoever calls them, need no more. Say so where a service needs more: ``allow_log_groups``,
     ``allow_node_volumes``, ``allow_publishers``.
 
-    ``arn``: an existing key, which is not changed: none of these has an effect then. Default: a key
-    is made.
+    ``arn`` (str, ARN): an existing key, which is not changed: none of these has an effect then. Default: a key is made.
+    Raises ValueError for text that is not the ARN of a key of the stack's region.
 
-    ``alias``: ``alias/<words>`` of the key that is made, unique in account and region. It goes with the stack, unlike
-    the key, so that the stack can be made again. Default: none.
+    ``alias`` (str): ``alias/<words>`` of the key that is made, unique in account and region. It goes with the stack,
+    unlike the key, so that the stack can be made again. Default: none. Raises ValueError together with ``arn``, and for
+    an alias that KMS refuses.
 
-    ``description``: what the key that is made is for. Default: none.
+    ``description`` (str): what the key that is made is for, at most 8192 characters. Default: none. Raises ValueError
+    together with ``arn``, and for longer text.
 
-    ``removal_policy``: of the key that is made; give it that of what the key encrypts. Default: it stays, unless the
-    very deployment that makes it fails.
-
-    Raises ValueError for ``alias`` or ``description`` together with ``arn`` or that KMS refuses, and for an ``arn``
-    that is no key of the stack's region.
+    ``removal_policy`` (cdk.RemovalPolicy): removal policy of the key that is made; give it that of what the key
+    encrypts. Default: it stays, unless the very deployment that makes it fails.
     """
 
     def __init__(

@@ -49,7 +49,12 @@ _SUBNET_TAG_WARNING = "@aws-cdk/aws-eks:clusterMustManuallyTagSubnet"
 
 @dataclass(frozen=True, kw_only=True)
 class OidcProvider:
-    """A cluster's OIDC provider in IAM: its ARN, and the address of the issuer, which begins with ``https://``."""
+    """A cluster's OIDC provider in IAM.
+
+    ``arn`` (str, ARN): the OIDC provider.
+
+    ``issuer_url`` (str): address of the issuer, which begins with ``https://``.
+    """
 
     arn: str
     issuer_url: str
@@ -84,46 +89,57 @@ class ControlPlane(Construct):
     and retained if an update replaces it; ``DeletionProtection`` enables EKS's own deletion protection, which as a
     property would be active while the stack of the cluster can still fail.
 
-    ``vpc``: the VPC of the cluster.
+    ``vpc`` (ec2.IVpc): the VPC of the cluster.
 
-    ``subnets``: two or more private subnets in different zones, with a route to AWS.
+    ``subnets`` (Sequence[ec2.ISubnet]): private subnets in different zones, with a route to AWS. Raises ValueError for
+    fewer than two.
 
-    ``eks_cluster_name``: name of the new cluster, 1 to 100 characters.
+    ``eks_cluster_name`` (str): name of the new cluster. Raises ValueError unless it is 1 to 100 letters, digits,
+    hyphens and underscores.
 
-    ``kubernetes_version``: minor version as text, such as ``1.34``. Default: ``1.35``, which changes with releases
-    of this library.
+    ``kubernetes_version`` (str): minor version as text, such as ``1.34``. Default: ``1.35``, which changes with
+    releases of this library. Raises ValueError for a version without a kubectl layer.
 
-    ``security_group``: group of the control plane in addition to EKS's own, which nodes have too. Default: a group that
-    no node has.
+    ``security_group`` (ec2.ISecurityGroup): group of the control plane in addition to EKS's own, which nodes have too.
+    Default: a group that no node has.
 
-    ``endpoint_access``: ``public_and_private`` or ``private``. Default: ``public_and_private``.
+    ``endpoint_access`` ("public_and_private" | "private"): whether the API server has a public endpoint, or only a
+    private one. Default: ``public_and_private``. Raises ValueError for another value.
 
-    ``public_access_cidrs``: IPv4 blocks that can access the public endpoint. Default: every address.
+    ``public_access_cidrs`` (Sequence[str]): IPv4 blocks that can access the public endpoint, at most 40. Default: every
+    address. Raises ValueError for text that is not a public block, for more blocks, and for any with a private
+    endpoint.
 
-    ``service_ipv4_cidr``: block of Kubernetes services, which must not overlap the VPC's blocks. Default: EKS's own.
+    ``service_ipv4_cidr`` (str): IPv4 block of Kubernetes services, which must not overlap the VPC's blocks. Default:
+    EKS's own. Raises ValueError for a block that EKS refuses.
 
-    ``support_type``: ``standard`` or ``extended``: what EKS does when standard support ends. Default: ``extended``.
+    ``support_type`` ("standard" | "extended"): what EKS does when standard support ends: ``standard`` upgrades the
+    cluster, ``extended`` keeps the version at a higher price. Default: ``extended``. Raises ValueError for another
+    value.
 
-    ``scaling_tier``: size of the control plane, such as ``tier-xl``. Default: ``standard``.
+    ``scaling_tier`` ("standard" | "tier-xl" | "tier-2xl" | "tier-4xl" | "tier-8xl" | "tier-ultra"): size of the control
+    plane. Default: ``standard``. Raises ValueError for another value.
 
-    ``zonal_shift``: whether traffic may be moved away from a zone. Default: no.
+    ``zonal_shift`` (bool): whether traffic may be moved away from a zone. Default: no.
 
-    ``admin_role_arns``: ARNs of the IAM roles that administer the cluster. Default: none.
+    ``admin_role_arns`` (Sequence[str], ARNs): IAM roles that administer the cluster. Default: none. Raises ValueError
+    for text that is not the ARN of a role, a repeated role, and one of another partition.
 
-    ``addon_versions``: add-on -> version. Default: EKS's default versions.
+    ``addon_versions`` (Mapping[str, str]): add-on -> version, such as ``v1.2.3-eksbuild.1``. Default: EKS's default
+    versions. Raises ValueError for an invalid version, and for one older than HyperPod accepts.
 
-    ``log_retention_days``: days that the control plane's log is retained. Default: 90.
+    ``log_retention_days`` (int, days): how long the control plane's log is retained. Default: 90. Raises ValueError for
+    a number that CloudWatch Logs does not offer.
 
-    ``secrets_key``: KMS key of the Kubernetes secrets. Default: a key is created.
+    ``secrets_key`` (kms.IKey): KMS key of the Kubernetes secrets. Default: a key is created.
 
-    ``node_role_arn_for_access_entry``: ARN of the nodes' role, for an access entry. Default: SageMaker creates it.
+    ``node_role_arn_for_access_entry`` (str, ARN): the nodes' role, for an access entry. Default: SageMaker creates it.
+    Raises ValueError for text that is not the ARN of a role.
 
-    ``oidc_provider``: whether IAM gets an OIDC provider for the cluster. Default: no.
+    ``oidc_provider`` (bool): whether IAM gets an OIDC provider for the cluster. Default: no.
 
-    ``log_group_tags``: tags of the log group. Default: none.
-
-    Raises ValueError for a version without a kubectl layer, an add-on older than HyperPod accepts, ARNs that are not a
-    role's, repeated roles or roles of another partition, and CIDR blocks for a private endpoint.
+    ``log_group_tags`` (Mapping[str, str]): tags of the log group. Default: none. Raises ValueError for a key or value
+    that AWS refuses as a tag.
     """
 
     def __init__(
@@ -318,24 +334,25 @@ class ExistingControlPlane(Construct):
     Cluster, add-ons, log group and key remain their owner's: nothing here changes or deletes them. CDK accepts
     ``KubectlProviderOptions`` for an imported cluster and ignores them (2.275), so the provider is created here.
 
-    ``vpc``: the cluster's VPC.
+    ``vpc`` (ec2.IVpc): the cluster's VPC.
 
-    ``subnets``: private subnets for the kubectl handler.
+    ``subnets`` (Sequence[ec2.ISubnet]): private subnets for the kubectl handler.
 
-    ``eks_cluster_name``: name of the existing cluster.
+    ``eks_cluster_name`` (str): name of the existing cluster. Raises ValueError for a name that EKS refuses.
 
-    ``security_group``: group of the control plane that allows access to it.
+    ``kubernetes_version`` (str): minor version of the cluster, as text. Raises ValueError for a version without a
+    kubectl layer.
 
-    ``oidc_provider_arn``: ARN of the cluster's OIDC provider in IAM. Default: none.
+    ``security_group`` (ec2.ISecurityGroup): group of the control plane that allows access to it.
 
-    ``admin_role_arns``: ARNs of IAM roles that get an access entry as administrators. Default: none.
+    ``oidc_provider_arn`` (str, ARN): the cluster's OIDC provider in IAM. Default: none. Raises ValueError for text that
+    is not such an ARN, and for one of another account, partition or region than the stack's.
 
-    ``kubernetes_version``: minor version of the cluster, as text.
+    ``kubectl_role_arn`` (str, ARN): the role with which kubectl runs. Default: a role is created. Raises ValueError for
+    text that is not the ARN of a role, and for one of another account or partition than the stack's.
 
-    ``kubectl_role_arn``: ARN of the role with which kubectl runs. Default: a role is created.
-
-    Raises ValueError for a version without a kubectl layer, for ARNs that are not a role's or an OIDC provider's, and
-    for those of another account, partition or region than the stack's.
+    ``admin_role_arns`` (Sequence[str], ARNs): IAM roles that get an access entry as administrators. Default: none.
+    Raises ValueError for text that is not the ARN of a role, a repeated role, and one of another partition.
     """
 
     def __init__(

@@ -46,9 +46,9 @@ pending-upgrade (aws-cdk issue 22257)."""
 class HyperPodChart:
     """The folder of the dependency chart, or the placeholder that replaces it until it is pulled.
 
-    ``directory``: folder of the chart.
+    ``directory`` (Path): folder of the chart.
 
-    ``is_placeholder``: whether it replaces a chart that was not pulled. Default: no.
+    ``is_placeholder`` (bool): whether it replaces a chart that was not pulled. Default: no.
     """
 
     directory: Path
@@ -90,10 +90,6 @@ class HyperPodDependencies(Construct):
     not change if you add or replace a type. cert-manager stays disabled, because the EKS add-on provides it. The region
     is set because the chart would otherwise pull its health monitoring agent from us-east-1.
 
-    ``gpu_partitions``: nodes partition their GPUs (MIG): their group has the label ``nvidia.com/mig.config``. NVIDIA's
-    GPU operator is then installed, which does it; its device plugin serves all NVIDIA types instead of the chart's.
-    Default: no, and such nodes would not partition their GPUs.
-
     ``image_registry`` is the registry to which the images of public registries were copied, each under its upstream
     name without the registry; a closed network has no other access to them. Without it, they come from the chart's
     registries.
@@ -101,16 +97,20 @@ class HyperPodDependencies(Construct):
     Helm does not wait: the pods need nodes, which join later. The release is retained when the stack is deleted; it
     ends with the EKS cluster. With the placeholder chart, the stack refuses a real deployment (``refuse_placeholder``).
 
-    ``cluster``: the CDK construct of the EKS cluster, with a kubectl provider.
+    ``cluster`` (eks_v2.ICluster): the CDK construct of the EKS cluster, with a kubectl provider.
 
-    ``instance_types``: types of the nodes, by name or with their numbers.
+    ``instance_types`` (Sequence[str | InstanceType]): types of the nodes, by name or with their numbers. Raises
+    ValueError for a name that the catalog does not have.
 
-    ``chart``: the ``HyperPodChart`` to install.
+    ``chart`` (HyperPodChart): the chart to install.
 
-    ``image_registry``: registry of the images. Default: the chart's registries.
-
-    Raises ValueError for a name that the catalog does not have, and for ``gpu_partitions`` in a region for which the
+    ``gpu_partitions`` (bool): nodes partition their GPUs (MIG): their group has the label ``nvidia.com/mig.config``.
+    NVIDIA's GPU operator is then installed, which does it; its device plugin serves all NVIDIA types instead of the
+    chart's. Default: no, and such nodes would not partition their GPUs. Raises ValueError in a region for which the
     chart has no copy of the GPU operator.
+
+    ``image_registry`` (str): host of the registry of the images, with a path if it has one. Default: the chart's
+    registries. Raises ValueError for an address with ``https://`` or a tag.
     """
 
     def __init__(

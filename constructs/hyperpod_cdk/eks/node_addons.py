@@ -42,19 +42,19 @@ _WEBHOOK_SECONDS = 300
 class NodeAddon(Construct):
     """An EKS add-on that stays degraded until a node is Ready; it must depend on the HyperPod cluster.
 
-    ``addon_version`` is emitted only if given: without it EKS uses its default for the cluster's Kubernetes
-    version. ``configuration_values`` is a mapping, or text with a JSON object. Fields of the add-on's objects
-    that others have set are overwritten, because EKS installs its own unmanaged CoreDNS on a new cluster. Raises
-    ValueError for other text and for a version older than HyperPod accepts.
+    ``addon_version`` is emitted only if given: without it EKS uses its default for the cluster's Kubernetes version.
+    Fields of the add-on's objects that others have set are overwritten, because EKS installs its own unmanaged CoreDNS
+    on a new cluster.
 
-    ``eks_cluster_name``: name of the EKS cluster.
+    ``eks_cluster_name`` (str): name of the EKS cluster. Raises ValueError for a name that EKS refuses.
 
-    ``addon_name``: name of the add-on, as EKS spells it.
+    ``addon_name`` (str): name of the add-on, as EKS spells it. Raises ValueError if it is empty.
 
-    ``addon_version``: version of the add-on, such as ``v1.2.3-eksbuild.1``. Default: EKS's default for the
-    Kubernetes version.
+    ``addon_version`` (str): version of the add-on, such as ``v1.2.3-eksbuild.1``. Default: EKS's default for the
+    Kubernetes version. Raises ValueError for text of another form, and for a version older than HyperPod accepts.
 
-    ``configuration_values``: the add-on's configuration, a mapping. Default: its own.
+    ``configuration_values`` (str | Mapping[str, Any]): the add-on's configuration, as a mapping or as a JSON object in
+    text. Default: its own. Raises ValueError for other text.
     """
 
     def __init__(
@@ -138,15 +138,14 @@ class WebhookReady(Construct):
     It waits only at its creation: an update of the add-on does not change it, and neither does the rollback of an
     update, which would fail if the pod still does not start.
 
-    ``cluster``: the CDK construct of the EKS cluster, with a kubectl provider.
+    ``cluster`` (eks_v2.ICluster): the CDK construct of the EKS cluster, with a kubectl provider.
 
-    ``addon``: the add-on, on which this depends.
+    ``addon`` (eks_v2.CfnAddon): the add-on, on which this depends.
 
-    ``namespace``: namespace of its deployments.
+    ``namespace`` (str): namespace of its deployments. Raises ValueError for a name that Kubernetes refuses.
 
-    ``deployments``: names of the deployments of its webhooks.
-
-    Raises ValueError for an invalid name of a namespace or a deployment.
+    ``deployments`` (Sequence[str]): names of the deployments of its webhooks. Raises ValueError for a name that
+    Kubernetes refuses.
     """
 
     def __init__(
@@ -181,24 +180,23 @@ class PodRole(Construct):
     """A role that the pods of one service account of an add-on get through EKS Pod Identity.
 
     The association is a separate resource, which every add-on supports; the add-on must depend on it, because pods read
-    it when they start. Needs the add-on ``eks-pod-identity-agent``. ``managed_policies`` are names of AWS managed
-    policies with their path, ``reason`` says why they are right; ``statements`` are additional IAM statements. Raises
-    ValueError for an invalid name of an EKS cluster, a namespace, a service account or a managed policy, for a
-    description that IAM refuses, and for managed policies without a reason.
+    it when they start. Needs the add-on ``eks-pod-identity-agent``.
 
-    ``eks_cluster_name``: name of the EKS cluster.
+    ``eks_cluster_name`` (str): name of the EKS cluster. Raises ValueError for a name that EKS refuses.
 
-    ``namespace``: namespace of the service account.
+    ``namespace`` (str): namespace of the service account. Raises ValueError for a name that Kubernetes refuses.
 
-    ``service_account``: name of the service account.
+    ``service_account`` (str): name of the service account. Raises ValueError for a name that Kubernetes refuses.
 
-    ``description``: what the role is for.
+    ``description`` (str): what the role is for, at most 1000 characters of Latin-1. Raises ValueError for other text.
 
-    ``managed_policies``: names of AWS's managed policies of the role.
+    ``managed_policies`` (Sequence[str]): names of AWS's managed policies of the role, with their paths. Raises
+    ValueError for text that is not such a name.
 
-    ``reason``: why the managed policies are right, for reviewers of the stack.
+    ``reason`` (str): why the managed policies are right, for reviewers of the stack. Raises ValueError if it is empty
+    and there are managed policies.
 
-    ``statements``: further statements of the role's policy. Default: none.
+    ``statements`` (Sequence[Mapping[str, Any]]): further statements of the role's policy. Default: none.
     """
 
     def __init__(
@@ -279,14 +277,12 @@ class EbsCsiDriver(Construct):
 
     HyperPod nodes are not instances of the account, so the driver attaches volumes through SageMaker:
     ``sagemaker:AttachClusterNodeVolume`` is added to its managed policy. Needs the add-on ``eks-pod-identity-agent``
-    and, to become active, a node. Without ``addon_version``, EKS's default is used.
+    and, to become active, a node.
 
-    ``eks_cluster_name``: name of the EKS cluster.
+    ``eks_cluster_name`` (str): name of the EKS cluster. Raises ValueError for a name that EKS refuses.
 
-    ``addon_version``: version of the add-on, such as ``v1.2.3-eksbuild.1``. Default: EKS's default for the
-    Kubernetes version.
-
-    Raises ValueError for a version older than HyperPod accepts.
+    ``addon_version`` (str): version of the add-on, such as ``v1.2.3-eksbuild.1``. Default: EKS's default for the
+    Kubernetes version. Raises ValueError for text of another form, and for a version older than HyperPod accepts.
     """
 
     def __init__(
@@ -329,14 +325,13 @@ class EbsCsiDriver(Construct):
 class CoreDns(NodeAddon):
     """The cluster's DNS; waiting for it before nodes exist would block the deployment.
 
-    ``eks_cluster_name``: name of the EKS cluster.
+    ``eks_cluster_name`` (str): name of the EKS cluster. Raises ValueError for a name that EKS refuses.
 
-    ``addon_version``: version of the add-on, such as ``v1.2.3-eksbuild.1``. Default: EKS's default for the
-    Kubernetes version.
+    ``addon_version`` (str): version of the add-on, such as ``v1.2.3-eksbuild.1``. Default: EKS's default for the
+    Kubernetes version. Raises ValueError for text of another form.
 
-    ``configuration_values``: the add-on's configuration, a mapping. Default: its own.
-
-    Raises ValueError for text in ``configuration_values`` that is not a JSON object.
+    ``configuration_values`` (str | Mapping[str, Any]): the add-on's configuration, as a mapping or as a JSON object in
+    text. Default: its own. Raises ValueError for other text.
     """
 
     def __init__(

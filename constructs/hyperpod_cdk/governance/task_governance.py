@@ -36,6 +36,7 @@ _ANY_ID = "SageMaker assigns the IDs of policies and quotas when they are create
 
 class TaskGovernance(Construct):
     """HyperPod task governance on one cluster: its add-on, then the cluster policy, then a compute quota per team.
+    Tokens are not checked.
 
     Deletion is in the reverse order, as required: a HyperPod cluster with policies attached cannot be deleted. The
     add-on needs a node that is Ready and a cluster without another Kueue; it must depend on the HyperPod cluster.
@@ -72,46 +73,56 @@ class TaskGovernance(Construct):
     They are created after the team's quota and deleted before it, except the namespace, which belongs to SageMaker.
     Without ``cluster`` nothing waits for Kueue, and a member's pod may be privileged, and so root on its node.
 
-    ``eks_cluster_name``: name of the EKS cluster.
+    ``eks_cluster_name`` (str): name of the EKS cluster. Raises ValueError for a name that EKS refuses.
 
-    ``cluster_arn``: ARN of the HyperPod cluster.
+    ``cluster_arn`` (str, ARN): the HyperPod cluster. Raises ValueError for text that is not the ARN of a HyperPod
+    cluster.
 
-    ``name_prefix``: prefix of the names of the policy and the quotas.
+    ``name_prefix`` (str): prefix of the names of the policy and the quotas. Raises ValueError if a name that is made
+    with it is not 1 to 63 letters, digits and hyphens.
 
-    ``teams``: the teams (``Team``), each name once.
+    ``teams`` (Sequence[Team]): the teams, each name once. Raises ValueError for two teams or two quotas with one name,
+    for a member of another partition or in ``admin_role_arns``, and for Kubernetes objects of a team without
+    ``cluster``.
 
-    ``description``: of the policy. Default: none.
+    ``description`` (str): description of the policy, 1 to 1024 characters on one line. Default: none. Raises ValueError
+    for other text.
 
-    ``policy_name``: name of the policy. Default: ``name_prefix`` with ``-policy``.
+    ``policy_name`` (str): name of the policy. Default: ``name_prefix`` with ``-policy``. Raises ValueError unless it is
+    1 to 63 letters, digits and hyphens.
 
-    ``native_scheduler_config``: whether the policy is CloudFormation's own type.
+    ``native_scheduler_config`` (bool): whether the policy is CloudFormation's own type.
 
-    ``native_compute_quota``: whether the quotas are CloudFormation's own type.
+    ``native_compute_quota`` (bool): whether the quotas are CloudFormation's own type.
 
-    ``ordering``: ``priority`` or ``first_come_first_served``. Default: ``priority``.
+    ``ordering`` ("priority" | "first_come_first_served"): how queued tasks are ordered, as above. Default:
+    ``priority``. Raises ValueError for another value.
 
-    ``priority_classes``: classes that tasks name, at most 10. Default: the catalog's.
+    ``priority_classes`` (Sequence[PriorityClass]): classes that tasks name, at most 10. Default: the catalog's. Raises
+    ValueError for more, two of one name, and any with ``ordering="first_come_first_served"``.
 
-    ``idle_compute``: ``fair_share`` or ``first_come_first_served``. Default: ``fair_share``.
+    ``idle_compute`` ("fair_share" | "first_come_first_served"): how idle compute is distributed, as above. Default:
+    ``fair_share``. Raises ValueError for another value.
 
-    ``share_unallocated``: whether compute without a quota may be borrowed. Default: AWS's own, which is no.
+    ``share_unallocated`` (bool): whether compute without a quota may be borrowed. Default: AWS's own, which is no.
 
-    ``install_addon``: whether the add-on is created here. Default: yes.
+    ``install_addon`` (bool): whether the add-on is created here. Default: yes.
 
-    ``addon_version``: version of the add-on, such as ``v1.2.3-eksbuild.1``. Default: EKS's default for the
-    Kubernetes version.
+    ``addon_version`` (str): version of the add-on, such as ``v1.2.3-eksbuild.1``. Default: EKS's default for the
+    Kubernetes version. Raises ValueError for text of another form, and for a version without default queues if a team
+    has one.
 
-    ``admin_role_arns``: administrators of the cluster, which members must not be. Default: none.
+    ``cluster`` (eks_v2.ICluster): the CDK construct of the EKS cluster, which applies Kubernetes objects. Default:
+    none, and no such objects.
 
-    ``tags``: of the policy and the quotas. Default: none.
+    ``await_webhooks`` (bool): whether policy, quotas and ``ready`` wait until Kueue's webhooks answer, which is
+    impossible on a cluster without nodes that can run add-ons. Default: yes.
 
-    ``cluster``: the CDK construct of the EKS cluster, which applies Kubernetes objects. Default: none, and no such
-    objects.
+    ``admin_role_arns`` (Sequence[str], ARNs): administrators of the cluster, which members must not be. Default: none.
+    Raises ValueError for text that is not the ARN of a role.
 
-    ``await_webhooks``: whether policy, quotas and ``ready`` wait until Kueue's webhooks answer, which is impossible on
-    a cluster without nodes that can run add-ons. Default: yes.
-
-    Raises ValueError for what SageMaker or EKS would refuse; tokens are not checked.
+    ``tags`` (Mapping[str, str]): tags of the policy and the quotas. Default: none. Raises ValueError for a key or value
+    that AWS refuses as a tag.
     """
 
     def __init__(

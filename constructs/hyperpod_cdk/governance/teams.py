@@ -23,7 +23,12 @@ _API_WORDS = {"count": "Count", "accelerators": "Accelerators", "vcpu": "VCpu", 
 
 @dataclass(frozen=True, kw_only=True)
 class PriorityClass:
-    """A class that tasks name; ``weight`` 0 to 100, where 100 goes first. A task without a class has weight 0."""
+    """A class that tasks name. A task without a class has weight 0.
+
+    ``name`` (str): name of the class. Raises ValueError unless it is 1 to 54 lower-case letters, digits and hyphens.
+
+    ``weight`` (int, weight): rank of the class; 100 goes first. Raises ValueError unless it is 0 to 100.
+    """
 
     name: str
     weight: int
@@ -35,7 +40,13 @@ class PriorityClass:
 
 @dataclass(frozen=True, kw_only=True)
 class AcceleratorPartition:
-    """``count`` partitions of GPUs with the MIG ``profile`` (``mig-3g.40gb``)."""
+    """Partitions of GPUs in a quota.
+
+    ``profile`` (str): MIG profile of the partitions, such as ``mig-3g.40gb``. Raises ValueError for a profile that the
+    API does not have; whether a type supports it is checked by ``QuotaRow``.
+
+    ``count`` (int, partitions): number of partitions. Raises ValueError unless it is 1 to 10000000.
+    """
 
     profile: str
     count: int
@@ -53,8 +64,26 @@ class QuotaRow:
     type), or partitions of GPUs, with ``vcpu`` and ``memory_gib`` if wanted. SageMaker fills in proportionally what is
     left out of accelerators, vCPU and memory; accelerators are 0 if only vCPU or memory is given.
 
-    ``stated_types``: your own rows, by name, for types that the catalog does not have or whose row is wrong.
-    Default: none.
+    ``instance_type`` (str): the instance type, such as ``ml.p5.48xlarge``. Raises ValueError for a type that is neither
+    in the catalog nor in ``stated_types``.
+
+    ``count`` (int, instances): whole instances. Default: none. Raises ValueError unless it is 1 to 10000000, together
+    with another amount, and if no amount is given.
+
+    ``accelerators`` (int, accelerators): accelerators over all instances of the type. Default: none. Raises ValueError
+    unless it is 1 to 10000000, and for a type without accelerators.
+
+    ``vcpu`` (float, vCPUs): vCPUs over all instances of the type. Default: none. Raises ValueError unless it is 1 to
+    10000000.
+
+    ``memory_gib`` (float, GiB): memory over all instances of the type. Default: none. Raises ValueError unless it is 1
+    to 10000000.
+
+    ``accelerator_partition`` (AcceleratorPartition): partitions of GPUs. Default: none. Raises ValueError for a profile
+    that the type does not support, and together with ``count`` or ``accelerators``.
+
+    ``stated_types`` (Mapping[str, InstanceType]): your own rows, by name, for types that the catalog does not have or
+    whose row is wrong. Default: none.
     """
 
     instance_type: str
@@ -132,13 +161,7 @@ class QuotaRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Team:
-    """A team: its guaranteed compute, how it shares idle compute, and its members.
-
-    ``fair_share_weight`` (0 to 100) orders teams that request idle compute, only with fair share. ``preemption`` says
-    whether a task of the team can preempt the team's own tasks of lower priority. ``borrow_limit_percent`` (1 to 500)
-    is how much idle compute the team may borrow, only with ``lend_and_borrow``; SageMaker's own default is 50.
-    ``absolute_borrow_limits`` limit single instance types, independent of the percentage. With ``active=False`` the
-    quota has no effect.
+    """A team: its guaranteed compute, how it shares idle compute, and its members. Tokens are not checked.
 
     ``member_role_arns`` are IAM roles that may run jobs in the team's namespace ``hyperpod-ns-<name>``; ``access`` says
     whether through AWS's access policies or through Kubernetes roles. ``pod_security`` is the level of Kubernetes' Pod
@@ -147,38 +170,48 @@ class Team:
     team's. ``resource_quota`` are the limits (resource -> quantity) of a Kubernetes ResourceQuota in the namespace;
     without them there is none.
 
-    ``name``: 1 to 40 lower-case letters, digits and hyphens.
+    ``name`` (str): name of the team. Raises ValueError unless it is 1 to 40 lower-case letters, digits and hyphens.
 
-    ``quota``: what the team is guaranteed (``QuotaRow``), a type once; at least one.
+    ``quota`` (Sequence[QuotaRow]): what the team is guaranteed, each type once. Raises ValueError for no row, more than
+    15, and a repeated type.
 
-    ``fair_share_weight``: 0 to 100. Default: 0.
+    ``fair_share_weight`` (int, weight): order of teams that request idle compute, only with fair share. Default: 0.
+    Raises ValueError unless it is 0 to 100.
 
-    ``preemption``: ``lower_priority`` or ``never``. Default: ``lower_priority``.
+    ``preemption`` ("lower_priority" | "never"): whether a task of the team can preempt the team's own tasks of lower
+    priority. Default: ``lower_priority``. Raises ValueError for another value.
 
-    ``sharing``: ``lend_and_borrow``, ``lend`` or ``dont_lend``. Default: ``lend_and_borrow``.
+    ``sharing`` ("lend_and_borrow" | "lend" | "dont_lend"): whether the team lends and borrows idle compute. Default:
+    ``lend_and_borrow``. Raises ValueError for another value.
 
-    ``borrow_limit_percent``: percent of its quota, 1 to 500. Default: 50 if the team borrows.
+    ``borrow_limit_percent`` (int, percent of its quota): how much idle compute the team may borrow. Default: 50 if the
+    team borrows. Raises ValueError unless it is 1 to 500, and for a team that does not borrow.
 
-    ``absolute_borrow_limits``: limits of single types (``QuotaRow``). Default: none.
+    ``absolute_borrow_limits`` (Sequence[QuotaRow]): limits of single types, independent of the percentage. Default:
+    none. Raises ValueError for more than 15, a repeated type, and a team that does not borrow.
 
-    ``active``: whether the quota has an effect. Default: yes.
+    ``active`` (bool): whether the quota has an effect. Default: yes.
 
-    ``description``: 1 to 1024 characters. Default: none.
+    ``description`` (str): description of the quota, 1 to 1024 characters on one line. Default: none. Raises ValueError
+    for other text.
 
-    ``quota_name``: name of the quota. Default: made of ``name_prefix`` and the team's name.
+    ``quota_name`` (str): name of the quota. Default: made of ``name_prefix`` and the team's name. Raises ValueError
+    unless it is 1 to 63 letters, digits and hyphens.
 
-    ``member_role_arns``: ARNs of IAM roles, each once. Default: none.
+    ``member_role_arns`` (Sequence[str], ARNs): IAM roles that may run jobs in the team's namespace, each once. Default:
+    none. Raises ValueError for text that is not the ARN of a role, and for a repeated one.
 
-    ``access``: ``access_policies`` or ``rbac``. Default: ``access_policies``.
+    ``access`` ("access_policies" | "rbac"): whether members get access through AWS's access policies or through
+    Kubernetes roles. Default: ``access_policies``. Raises ValueError for another value.
 
-    ``pod_security``: ``baseline``, ``privileged`` or ``restricted``. Default: ``baseline``.
+    ``pod_security`` ("baseline" | "privileged" | "restricted"): level of the Pod Security Standards that the namespace
+    enforces. Default: ``baseline``. Raises ValueError for another value.
 
-    ``default_queue``: whether jobs without a queue go to the team's. Default: no.
+    ``default_queue`` (bool): whether jobs without a queue go to the team's. Default: no.
 
-    ``resource_quota``: resource -> quantity as text. Default: no ResourceQuota.
-
-    Raises ValueError for what SageMaker refuses, a repeated type or role, and borrow limits of a team that does not
-    borrow; tokens are not checked.
+    ``resource_quota`` (Mapping[str, str]): resource -> quantity as text, such as ``"512Gi"``. Default: no
+    ResourceQuota. Raises ValueError for a resource that a ResourceQuota does not limit, and for text that is not a
+    quantity.
     """
 
     name: str

@@ -44,11 +44,10 @@ class KarpenterAutoscaling(Construct):
     the nodes that Karpenter has added. So the cluster gets those counts from a custom resource, which reads them
     whenever anything else of the cluster changes; see docs/decisions/0011-karpenter-counts.md.
 
-    ``kms_key_arns``: KMS keys of the nodes' volumes. Default: none.
-
     The role is deleted with its stack, as the cluster is.
 
-    Raises ValueError for text that is not the ARN of a KMS key.
+    ``kms_key_arns`` (Sequence[str], ARNs): KMS keys of the nodes' volumes. Default: none. Raises ValueError for text
+    that is not the ARN of a key.
     """
 
     def __init__(

@@ -35,18 +35,21 @@ class CheckpointAccess(Construct):
     The eks-pod-identity-agent add-on must be installed before the pods start. The owner of the namespace creates the
     service account; neither must exist yet.
 
-    ``eks_cluster_name``: the EKS cluster of the HyperPod cluster.
+    ``eks_cluster_name`` (str): the EKS cluster of the HyperPod cluster. Raises ValueError for a name that EKS refuses.
 
-    ``namespace``, ``service_account``: the pods' service account. EKS gives each account one role: a second construct
-    for the same account fails to deploy.
+    ``namespace`` (str): namespace of the pods. Raises ValueError for a name that Kubernetes refuses.
 
-    ``buckets``: names of buckets, or ``s3://bucket/prefix``, that the pods read and write. A prefix allows all keys
-    that begin with it and a slash. The bucket policy of another account's bucket must allow ``role_arn`` too.
+    ``service_account`` (str): service account of the pods. EKS gives each account one role: a second construct for the
+    same account fails to deploy. Raises ValueError for a name that Kubernetes refuses, and for the service account of
+    an add-on.
 
-    ``kms_key_arns``: KMS keys of these buckets. Default: none.
+    ``buckets`` (Sequence[str]): names of buckets, or ``s3://bucket/prefix``, that the pods read and write. A prefix
+    allows all keys that begin with it and a slash. The bucket policy of another account's bucket must allow
+    ``role_arn`` too. Raises ValueError without a bucket, and for one whose name or prefix contains a wildcard or that
+    is in another one.
 
-    Raises ValueError without a bucket, for one whose name or prefix contains a wildcard or that is in another one, for
-    a repeated key or one of another partition, and for the service account of an add-on.
+    ``kms_key_arns`` (Sequence[str], ARNs): KMS keys of these buckets. Default: none. Raises ValueError for text that is
+    not the ARN of a key, a repeated key, and one of another partition.
     """
 
     def __init__(

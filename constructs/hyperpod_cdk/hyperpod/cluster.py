@@ -40,54 +40,64 @@ class HyperPodCluster(Construct):
     the security groups and the route tables must exist too: pass them to ``add_dependency``. A group that is removed
     from ``instance_groups``, or renamed there, is deleted with its nodes.
 
-    ``cluster_name``: 1 to 63 letters, digits and hyphens. Changing it replaces the cluster.
-
-    ``eks_cluster_arn``: the EKS cluster, with authentication mode API or API_AND_CONFIG_MAP. Changing it replaces
-    the cluster.
-
-    ``vpc_subnets``, ``security_groups``: the cluster's own network. HyperPod never allows it to change, so pass one
-    subnet that stays; in addition, each group has its own.
-
-    ``instance_groups``: at least one, unless there are restricted ones; emitted in the order of their names.
-
-    ``restricted_groups``: groups for the customization of Amazon Nova models, each with its own execution role.
-    Default: none.
-
-    ``restricted_dependencies``: the resource that installs the copies of the VPC CNI and CoreDNS for restricted nodes
-    on the EKS cluster; the cluster depends on it. ``"installed"`` if HyperPod's install_rig_dependencies.sh has created
-    them. Default: none, and restricted groups are refused.
-
-    ``shared_environment``: what restricted groups share. Default: nothing; then each has its own file system.
-
-    ``execution_role``: the ``NodeExecutionRole`` of all groups except the restricted ones.
-
-    ``lifecycle``: the ``LifecycleScripts`` with the ``on_create`` script of each group.
-
-    ``node_recovery``: ``automatic`` replaces or reboots faulty nodes, ``none`` only labels them.
-    Default: ``automatic``.
-
-    ``provisioning``: ``continuous`` starts with the available nodes and keeps trying; ``all_or_nothing`` rolls back
-    unless all nodes join. Fixed at creation, as far as AWS documents it. Default: ``continuous``.
-
-    ``autoscaling``: HyperPod's Karpenter adds and removes the nodes of every group whose ``count`` is 0; at least one
-    group must have more, for add-ons and controllers. Needs ``continuous`` and ``automatic``; not for groups with deep
-    health checks or a training plan. Later deployments keep its counts. Default: none.
-
-    ``tiered_checkpointing_memory_percent``: percentage of each node's memory for checkpoints, 20 to 100. Default:
-    disabled.
-
-    ``switched_off``: ``autoscaling`` or ``tiered_checkpointing``, if an earlier deployment enabled it: it is sent as
-    disabled. AWS may keep a setting that is only left out, because UpdateCluster changes what the request contains.
-    Default: none.
-
-    ``tags``: of the cluster, in addition to ``SageMaker=true``, which the training operator's policy requires.
-    Default: none.
-
     It is deleted with its stack, and retained if an update replaces it.
 
-    Raises ValueError for what HyperPod refuses: names, counts, two groups with the same name, a group of another region
-    or account, and what provisioning, autoscaling or restricted groups exclude; also for a script that ``lifecycle``
-    does not have.
+    ``cluster_name`` (str): name of the cluster. Changing it replaces the cluster. Raises ValueError unless it is 1 to
+    63 letters, digits and hyphens.
+
+    ``eks_cluster_arn`` (str, ARN): the EKS cluster, with authentication mode API or API_AND_CONFIG_MAP. Changing it
+    replaces the cluster. Raises ValueError for text that is not the ARN of an EKS cluster.
+
+    ``vpc_subnets`` (Sequence[ec2.ISubnet]): subnets of the cluster's own network, 1 to 16. HyperPod never allows it to
+    change, so pass one subnet that stays; in addition, each group has its own. Raises ValueError for none, and for
+    more.
+
+    ``security_groups`` (Sequence[ec2.ISecurityGroup]): security groups of the cluster's own network, 1 to 5, which
+    never change either. Raises ValueError for none, and for more.
+
+    ``instance_groups`` (Sequence[InstanceGroup]): the groups, emitted in the order of their names; at least one, unless
+    there are restricted ones, and at most 100. Raises ValueError for another number, two groups with one name, a group
+    of another region or account, and a group that ``provisioning`` or ``autoscaling`` excludes.
+
+    ``execution_role`` (NodeExecutionRole): the execution role of all groups except the restricted ones.
+
+    ``lifecycle`` (LifecycleScripts): the lifecycle scripts, with the ``on_create`` script of each group. Raises
+    ValueError if a group's script is not in them.
+
+    ``restricted_groups`` (Sequence[RestrictedGroup]): groups for the customization of Amazon Nova models, each with its
+    own execution role. Default: none. Raises ValueError for more than 100, two groups with one name, a group of another
+    region or account, and a group without a file system of its own or in ``shared_environment``.
+
+    ``restricted_dependencies`` (IDependable | "installed"): the resource that installs the copies of the VPC CNI and
+    CoreDNS for restricted nodes on the EKS cluster; the cluster depends on it. ``"installed"`` if HyperPod's
+    install_rig_dependencies.sh has created them. Default: none, and restricted groups are refused. Raises ValueError
+    for other text.
+
+    ``shared_environment`` (SharedEnvironment): what restricted groups share. Default: nothing; then each has its own
+    file system. Raises ValueError without restricted groups.
+
+    ``node_recovery`` ("automatic" | "none"): ``automatic`` replaces or reboots faulty nodes, ``none`` only labels them.
+    Default: ``automatic``. Raises ValueError for another value.
+
+    ``provisioning`` ("continuous" | "all_or_nothing"): ``continuous`` starts with the available nodes and keeps trying;
+    ``all_or_nothing`` rolls back unless all nodes join. Fixed at creation, as far as AWS documents it. Default:
+    ``continuous``. Raises ValueError for another value.
+
+    ``autoscaling`` (KarpenterAutoscaling): HyperPod's Karpenter adds and removes the nodes of every group whose
+    ``count`` is 0; at least one group must have more, for add-ons and controllers. Not for groups with deep health
+    checks or a training plan. Later deployments keep its counts. Default: none. Raises ValueError unless provisioning
+    is ``continuous`` and node recovery ``automatic``, and without a group of either kind.
+
+    ``tiered_checkpointing_memory_percent`` (int, percent): share of each node's memory for checkpoints. Default:
+    disabled. Raises ValueError unless it is 20 to 100.
+
+    ``switched_off`` (Collection["autoscaling" | "tiered_checkpointing"]): features that an earlier deployment enabled:
+    they are sent as disabled. AWS may keep a setting that is only left out, because UpdateCluster changes what the
+    request contains. Default: none. Raises ValueError for another value.
+
+    ``tags`` (Mapping[str, str]): tags of the cluster, in addition to ``SageMaker=true``, which the training operator's
+    policy requires. Default: none. Raises ValueError for a key or value that AWS refuses as a tag, and for more than 50
+    tags in all.
     """
 
     def __init__(

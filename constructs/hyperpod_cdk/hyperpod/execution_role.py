@@ -66,25 +66,31 @@ class NodeExecutionRole(Construct):
     Trusts ``sagemaker.amazonaws.com``. AWS documents ``aws:SourceAccount`` conditions for other SageMaker
     features but not for HyperPod, and its templates use none, so there is none here.
 
-    ``bucket``: the bucket of the lifecycle scripts; read access, and ``kms:Decrypt`` if it has a key.
-
-    ``eks_cluster_arn``: ARN of the EKS cluster, for pod identities.
-
-    ``vpc``, ``subnets``, ``security_groups``: all that any instance group uses; network interfaces may be created only
-    in these, and only those in the VPC may be changed. They must be in the stack's region. A literal ID may be of
-    another account, which shares the resource; an ID that is a token is of the stack's account.
-
-    ``encryption_keys``: further KMS keys that nodes may decrypt with. Default: none.
-
-    ``others``: ARNs of roles that some groups use instead, in the stack's account: they get the policy too, and nothing
-    else of them is changed. Default: none.
-
-    ``volume_key``: the KMS key of the nodes' volumes, on which HyperPod creates grants with this role. Default: none.
-
     Role and policy are deleted with their stack, as the ``HyperPodCluster`` is, and retained if an update replaces
     them.
 
-    Raises ValueError without a subnet or a security group.
+    ``bucket`` (s3.IBucket): the bucket of the lifecycle scripts; read access, and ``kms:Decrypt`` if it has a key.
+
+    ``eks_cluster_arn`` (str, ARN): the EKS cluster, for pod identities. Raises ValueError for text that is not the ARN
+    of an EKS cluster.
+
+    ``vpc`` (ec2.IVpc): the VPC of the instance groups; only network interfaces in it may be changed. It must be in the
+    stack's region. A literal ID may be of another account, which shares the resource; an ID that is a token is of the
+    stack's account. The same applies to ``subnets`` and ``security_groups``.
+
+    ``subnets`` (Sequence[ec2.ISubnet]): all subnets that any instance group uses; network interfaces may be created
+    only in these. Raises ValueError for none.
+
+    ``security_groups`` (Sequence[ec2.ISecurityGroup]): all security groups that any instance group uses; network
+    interfaces may be created only with these. Raises ValueError for none.
+
+    ``encryption_keys`` (Sequence[kms.IKey]): further KMS keys that nodes may decrypt with. Default: none.
+
+    ``volume_key`` (kms.IKey): the KMS key of the nodes' volumes, on which HyperPod creates grants with this role.
+    Default: none.
+
+    ``others`` (Sequence[str], ARNs): roles that some groups use instead, in the stack's account: they get the policy
+    too, and nothing else of them is changed. Default: none. Raises ValueError for text that is not the ARN of a role.
     """
 
     def __init__(

@@ -63,7 +63,17 @@ class PatchingLike(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Taint:
-    """A Kubernetes taint of a group's nodes. ``value`` None leaves the value out."""
+    """A Kubernetes taint of a group's nodes.
+
+    ``key`` (str): key of the taint. Checked by ``InstanceGroup``, which raises ValueError for a key that Kubernetes
+    refuses or HyperPod reserves.
+
+    ``effect`` ("NoSchedule" | "PreferNoSchedule" | "NoExecute"): what Kubernetes does with pods that do not tolerate
+    the taint. Checked by ``InstanceGroup``, which raises ValueError for another value.
+
+    ``value`` (str): value of the taint. Default: none, it is left out. Checked by ``InstanceGroup``, which raises
+    ValueError for a value that Kubernetes refuses.
+    """
 
     key: str
     effect: TaintEffect
@@ -72,7 +82,14 @@ class Taint:
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """How much of a group is patched at once: ``instances``, or ``percent`` of the group; exactly one of them."""
+    """How much of a group is patched at once: ``instances``, or ``percent`` of the group; exactly one of them.
+
+    ``instances`` (int, nodes): number of nodes. Default: none. Checked by ``InstanceGroup``, which raises ValueError
+    for less than 1, and unless exactly one of the two is given.
+
+    ``percent`` (int, percent of the group): share of the nodes. Default: none. Checked by ``InstanceGroup``, which
+    raises ValueError unless it is 1 to 100.
+    """
 
     instances: int | None = None
     percent: int | None = None
@@ -82,25 +99,33 @@ class Batch:
 class Patching:
     """When a group gets new AMI releases: at fixed times (``schedule``) or when no job runs (``strategy``).
 
-    ``schedule``: ``cron(minute hour day month weekday year)``, in UTC.
+    ``max_batch``, ``rollback_batch``, ``wait_seconds`` and ``rollback_alarms`` apply to both; AWS documents them only
+    for rolling updates, which no strategy here is.
 
-    ``strategy``: ``when_idle`` patches each node when it becomes idle, ``when_all_idle`` waits until the whole group is
-    idle.
+    ``schedule`` (str): ``cron(minute hour day month weekday year)``, in UTC. Default: none. Checked by
+    ``InstanceGroup``, which raises ValueError for text of another form, and unless exactly one of ``schedule`` and
+    ``strategy`` is given.
 
-    The following apply to both; AWS documents them only for rolling updates, which no strategy here is:
+    ``max_batch`` (BatchLike): nodes patched at the same time. Default: the service's choice.
 
-    ``max_batch``: nodes patched at the same time. Default: the service's choice.
+    ``rollback_batch`` (BatchLike): nodes rolled back at the same time. Default: the service's choice. Checked by
+    ``InstanceGroup``, which raises ValueError without ``max_batch``.
 
-    ``rollback_batch``: nodes rolled back at the same time; needs ``max_batch``. Default: the service's choice.
+    ``wait_seconds`` (int, seconds): time between two batches. Default: 0. Checked by ``InstanceGroup``, which raises
+    ValueError unless it is 0 to 3600.
 
-    ``wait_seconds``: seconds between two batches.
+    ``rollback_alarms`` (Sequence[str]): names of CloudWatch alarms, at most 10, any one of which rolls the update back.
+    Default: none. Checked by ``InstanceGroup``, which raises ValueError for more, and for a name that CloudWatch
+    refuses.
 
-    ``rollback_alarms``: names of CloudWatch alarms, any one of which rolls the update back. Default: none.
+    ``strategy`` ("when_idle" | "when_all_idle"): ``when_idle`` patches each node when it becomes idle,
+    ``when_all_idle`` waits until the whole group is idle. Default: none. Checked by ``InstanceGroup``, which raises
+    ValueError for another value.
     """
 
     schedule: str | None = None
-    max_batch: Batch | None = None
-    rollback_batch: Batch | None = None
+    max_batch: BatchLike | None = None
+    rollback_batch: BatchLike | None = None
     wait_seconds: int = 0
     rollback_alarms: Sequence[str] = ()
     strategy: PatchingStrategy | None = None
@@ -108,69 +133,92 @@ class Patching:
 
 @dataclass(frozen=True, kw_only=True)
 class InstanceGroup:
-    """Nodes with the same configuration. Raises ValueError for what AWS would refuse; tokens are not checked.
-
-    ``name``: 1 to 63 letters, digits and hyphens. The service refuses to change the type, the threads per core,
-    the network and the kind of capacity of a group that exists: give the changed group a new name.
+    """Nodes with the same configuration. Tokens are not checked.
 
     ``instance_type``, or for a flexible group ``instance_types``, tried in their order: exactly one of the two.
 
-    ``count``: nodes; 0 is allowed.
+    ``name`` (str): name of the group. The service refuses to change the type, the threads per core, the network and the
+    kind of capacity of a group that exists: give the changed group a new name. Raises ValueError unless it is 1 to 63
+    letters, digits and hyphens.
 
-    ``min_count``: nodes that must join within 3 hours, else the group rolls back. Default: none.
+    ``count`` (int, nodes): nodes of the group; 0 is allowed. Raises ValueError unless it is 0 to 6758.
 
-    ``subnet``: private subnet in the group's availability zone.
+    ``subnet`` (ec2.ISubnet): private subnet in the group's availability zone. Raises ValueError for None.
 
-    ``availability_zone_id``: that zone's ID (``use1-az5``), compared with the stack's region. Default: not
-    compared.
+    ``security_groups`` (Sequence[ec2.ISecurityGroup]): security groups of the nodes, 1 to 5. For EFA, one of them needs
+    rules from and to itself. Raises ValueError for none, and for more.
 
-    ``security_groups``: of the nodes, 1 to 5. For EFA, one of them needs rules from and to itself.
+    ``instance_type`` (str): the one type of the group, such as ``ml.p5.48xlarge``. Default: none. Raises ValueError
+    together with ``instance_types``, if both are left out, and for a type that is neither in the catalog nor in
+    ``stated_types``.
 
-    ``capacity``: source of the instances; ``training_plan`` needs ``training_plan_arn``. Default:
-    on-demand; required for accelerated types.
+    ``instance_types`` (Sequence[str]): the types of a flexible group, tried in their order, at most 20. Default: none.
+    Raises ValueError for an unknown or repeated type, and for more.
 
-    ``deep_health_checks``: stress and connectivity tests of about 2 hours before a node is used, for
-    accelerated types and not with taints. Default: none.
+    ``min_count`` (int, nodes): nodes that must join within 3 hours, else the group rolls back. Default: none. Raises
+    ValueError unless it is 0 to ``count``.
 
-    ``threads_per_core``: always emitted, because AWS's default is 1 and a p5 then has half its vCPUs. Default: 2
-    if the type has simultaneous multithreading, else 1.
+    ``availability_zone_id`` (str): ID of the subnet's zone, such as ``use1-az5``, compared with the stack's region.
+    Default: not compared. Raises ValueError for the name of a zone, and for a zone of another region.
 
-    ``network_interface``: ``efa``: every EFA interface also carries IP traffic; ``efa_only``: none does. Default: the
-    service's choice.
+    ``capacity`` ("on_demand" | "spot" | "training_plan"): source of the instances; ``training_plan`` needs
+    ``training_plan_arn``. Default: on-demand. Raises ValueError for another value, if it is left out for an accelerated
+    type, and for a plan of a type for which AWS sells none.
 
-    ``volume_gib``: GiB of an extra EBS volume, mounted at /opt/sagemaker, for images and pods, 1 to 16384; None leaves
-    it out. Default: 500.
+    ``training_plan_arn`` (str, ARN): the training plan. Default: none. Raises ValueError for text that is not the ARN
+    of a plan, with another ``capacity``, if it is left out for ``training_plan``, and for a plan of another region or
+    account.
 
-    ``volume_kms_key_arn``: KMS key of that volume and of the root volume. Default: keys that AWS owns.
+    ``deep_health_checks`` (Sequence["instance_stress" | "instance_connectivity"]): stress and connectivity tests of
+    about 2 hours before a node is used. Default: none. Raises ValueError for another or repeated value, for types
+    without accelerators, and together with ``taints``.
 
-    ``labels``, ``taints``: of the Kubernetes nodes. Default: none.
+    ``threads_per_core`` (int, threads): threads of each core, always emitted, because AWS's default is 1 and a p5 then
+    has half its vCPUs. Default: 2 if the type has simultaneous multithreading, else 1. Raises ValueError unless it is 1
+    or 2, and for 2 threads of a type that has 1.
 
-    ``ami_id``: a custom AMI built on HyperPod's, or ``default``. Default: HyperPod's newest AMI.
+    ``network_interface`` ("efa" | "efa_only"): ``efa``: every EFA interface also carries IP traffic; ``efa_only``: none
+    does. Default: the service's choice. Raises ValueError for another value, and for a type without EFA.
 
-    ``release_version``: release of HyperPod's AMI. Default: the newest when the group is created.
+    ``volume_gib`` (int | None, GiB): size of an extra EBS volume, mounted at /opt/sagemaker, for images and pods; None
+    leaves it out. Default: 500. Raises ValueError unless it is 1 to 16384.
 
-    ``patching``: when new AMI releases are installed. Default: when you request it.
+    ``volume_kms_key_arn`` (str, ARN): KMS key of that volume and of the root volume. Default: keys that AWS owns.
+    Raises ValueError for text that is not the ARN of a key.
 
-    ``on_create``: the script in the lifecycle folder that a new node runs and that configures it. Default:
-    on_create.sh, unless ``on_init_complete`` is given.
+    ``labels`` (Mapping[str, str]): labels of the Kubernetes nodes, at most 50. Default: none. Raises ValueError for
+    more, for a key or value that Kubernetes refuses, a key that HyperPod reserves, and a configuration of GPU
+    partitions that the type does not have.
 
-    ``on_init_complete``: the script that runs after HyperPod itself has configured the node, without ``on_create``.
-    Default: none.
+    ``taints`` (Sequence[TaintLike]): taints of the Kubernetes nodes (``Taint``), at most 50. Default: none. Raises
+    ValueError for more, for a key or value that Kubernetes refuses, a key that HyperPod reserves, and two taints of one
+    key and effect.
 
-    ``execution_role_arn``: another execution role, of the stack's account. Default: the cluster's.
+    ``ami_id`` (str): a custom AMI built on HyperPod's, or ``default``. Default: HyperPod's newest AMI. Raises
+    ValueError for text of another form.
 
-    ``cluster_network``: the group has no subnets and security groups of its own but uses the cluster's, like a group
-    that was created without ``OverrideVpcConfig``, which HyperPod never changes; ``subnet`` is then only where nodes
-    are counted. Default: no, it has its own.
+    ``release_version`` (str): release of HyperPod's AMI, such as ``1.2.3``. Default: the newest when the group is
+    created. Raises ValueError for text of another form.
 
-    ``stated_types``: your own rows, by name, for types that the catalog does not have or whose row is wrong.
-    Default: none.
+    ``patching`` (PatchingLike): when new AMI releases are installed (``Patching``). Default: when you request it.
+    Raises ValueError for values that ``Patching`` does not allow.
 
-    ``instance_type``: the one type of the group, such as ``ml.p5.48xlarge``. Default: none.
+    ``on_create`` (str): the script in the lifecycle folder that a new node runs and that configures it. Default:
+    on_create.sh, unless ``on_init_complete`` is given. Raises ValueError for what is not the path of a script in the
+    folder, and together with ``on_init_complete``.
 
-    ``instance_types``: the types of a flexible group, tried in their order. Default: none.
+    ``on_init_complete`` (str): the script that runs after HyperPod itself has configured the node, without
+    ``on_create``. Default: none. Raises ValueError for what is not the path of a script in the folder.
 
-    ``training_plan_arn``: ARN of the training plan. Default: none.
+    ``execution_role_arn`` (str, ARN): another execution role, of the stack's account. Default: the cluster's. Raises
+    ValueError for text that is not the ARN of a role, and for one of another account or partition.
+
+    ``cluster_network`` (bool): the group has no subnets and security groups of its own but uses the cluster's, like a
+    group that was created without ``OverrideVpcConfig``, which HyperPod never changes; ``subnet`` is then only where
+    nodes are counted. Default: no, it has its own.
+
+    ``stated_types`` (Mapping[str, InstanceType]): your own rows, by name, for types that the catalog does not have or
+    whose row is wrong. Default: none.
     """
 
     name: str

@@ -34,13 +34,21 @@ class PoolLike(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Pool:
-    """A NodePool and its HyperpodNodeClass, both named ``name``, over 1 to 10 ``instance_groups`` of count 0.
+    """A pool of Karpenter: a NodePool and its HyperpodNodeClass over instance groups of count 0.
 
-    ``consolidation``: ``when_empty`` removes nodes without pods, ``when_empty_or_underutilized`` also those whose
-    pods fit on others; these pods are evicted.
+    ``name`` (str): name of the NodePool and its HyperpodNodeClass. Checked by ``KarpenterPools``, which raises
+    ValueError unless it is 1 to 63 lower-case letters, digits and hyphens.
 
-    ``consolidate_after_seconds``: seconds that a node is in that state before it is removed. AWS advises up to two
-    minutes on Spot, so that pods can write a checkpoint.
+    ``instance_groups`` (Sequence[str]): names of the instance groups of count 0. Checked by ``KarpenterPools``, which
+    raises ValueError unless there are 1 to 10.
+
+    ``consolidation`` ("when_empty" | "when_empty_or_underutilized"): ``when_empty`` removes nodes without pods,
+    ``when_empty_or_underutilized`` also those whose pods fit on others; these pods are evicted. Default:
+    ``when_empty``. Checked by ``KarpenterPools``, which raises ValueError for another value.
+
+    ``consolidate_after_seconds`` (int, seconds): how long a node is in that state before it is removed. AWS advises up
+    to two minutes on Spot, so that pods can write a checkpoint. Default: 120. Checked by ``KarpenterPools``, which
+    raises ValueError unless it is 0 to 86400.
     """
 
     name: str
@@ -56,18 +64,17 @@ class KarpenterPools(Construct):
     run longer than Karpenter's default of 30 days. Pools that are removed from ``pools`` are deleted, and Karpenter
     then drains their nodes.
 
-    ``pools``: the pools (``KarpenterPool``); each group is in only one of them.
+    ``cluster`` (eks_v2.ICluster): the CDK construct of the EKS cluster, with a kubectl provider.
 
-    ``taints``: those of the groups, by the group's name; all groups of a pool have the same, because Karpenter would
-    otherwise add nodes on which the pods that need them cannot run. Default: none.
+    ``pools`` (Sequence[PoolLike]): the pools (``Pool``); each group is in only one of them. Raises ValueError for a
+    name that is repeated or that Kubernetes refuses, a value that ``Pool`` does not allow, and a group in two pools.
 
-    ``after``: the autoscaler (``KarpenterAutoscaling.ready``), without which the API server does not have these custom
-    resources. Default: none.
+    ``taints`` (Mapping[str, Sequence[TaintLike]]): taints of the groups, by the group's name; all groups of a pool have
+    the same, because Karpenter would otherwise add nodes on which the pods that need them cannot run. Default: none.
+    Raises ValueError for groups of one pool with different taints.
 
-    ``cluster``: the CDK construct of the EKS cluster, with a kubectl provider.
-
-    Raises ValueError for a name that is repeated or that Kubernetes refuses, a group in two pools, and groups
-    of one pool with different taints.
+    ``after`` (Sequence[IDependable]): the autoscaler (``KarpenterAutoscaling.ready``), without which the API server
+    does not have these custom resources. Default: none.
     """
 
     def __init__(

@@ -65,41 +65,45 @@ class LifecycleScripts(Construct):
     The bucket is retained, so its name contains part of the stack's id: a stack that is created again, after its
     deletion or after a failed first deployment, would otherwise conflict with the earlier stack's bucket.
 
-    ``directory``: the folder to upload. Default: the library's own scripts, which move container data to the
-    data disk, choose the container runtime and load the kernel modules of EFA and Lustre.
+    ``directory`` (str | Path): the folder to upload. Default: the library's own scripts, which move container data to
+    the data disk, choose the container runtime and load the kernel modules of EFA and Lustre. Raises ValueError for a
+    folder that would fail on a node: missing, empty or too large, or with a script that has Windows line endings or a
+    first line that does not name its interpreter.
 
-    ``bucket``: the bucket to upload to. Default: a new one, versioned, encrypted, private and TLS only, with
-    access logs in a second bucket; both are retained. The scripts run as root on nodes, and AWS's policy
+    ``bucket`` (s3.IBucket): the bucket to upload to. Default: a new one, versioned, encrypted, private and TLS only,
+    with access logs in a second bucket; both are retained. The scripts run as root on nodes, and AWS's policy
     AmazonSageMakerFullAccess allows writing to every bucket with ``sagemaker`` in its name: a policy on the new bucket
     denies writing and deleting objects to everyone except the function of this upload. The policy is deleted with the
     stack, so that the retained bucket can be emptied. A bucket that you pass is not changed: its owner decides who may
-    write to it.
+    write to it. Raises ValueError for a bucket whose name does not begin with ``sagemaker-``.
 
-    ``prefix``: folders, joined by ``/``, above the folder that is named by the content. Default: none.
+    ``prefix`` (str): folders, joined by ``/``, above the folder that is named by the content. Default: none. Raises
+    ValueError for a ``/`` at either end, and for text that is too long.
 
-    ``encryption_key``: encrypts the new bucket. Default: S3's own keys (SSE-S3). If you pass ``bucket``, it has its own
-    key.
+    ``encryption_key`` (kms.IKey): encrypts the new bucket. Default: S3's own keys (SSE-S3). Raises ValueError together
+    with ``bucket``, which has its own key.
 
-    ``name``: a word in the new bucket's name, shortened if it is too long. Default: the stack's name.
+    ``name`` (str): a word in the new bucket's name, shortened if it is too long. Default: the stack's name.
 
-    ``steps``: scripts that are uploaded into ``steps/`` with those of the folder; ``on_create.sh`` runs all of them in
-    the order of their names: two digits, _ and a word (``60_ours.sh``). Default: none.
+    ``steps`` (Sequence[Path]): scripts that are uploaded into ``steps/`` with those of the folder; ``on_create.sh``
+    runs all of them in the order of their names: two digits, _ and a word (``60_ours.sh``). Default: none. Raises
+    ValueError for another name, and for a script that would fail on a node.
 
-    ``entry_points``: scripts that must exist. Default: none are checked here; ``HyperPodCluster`` checks
-    those that its instance groups name in ``on_create``.
+    ``entry_points`` (Sequence[str]): scripts that must exist. Default: none are checked here; ``HyperPodCluster``
+    checks those that its instance groups name in ``on_create``. Raises ValueError for a script that is not in the
+    folder.
 
-    ``lustre``: instance types (``ml.*``) whose nodes mount an FSx for Lustre file system; one without a Lustre client
-    fails. Default: none.
+    ``lustre`` (Sequence[str]): instance types (``ml.*``) whose nodes mount an FSx for Lustre file system; one without a
+    Lustre client fails. Default: none. Raises ValueError for a type that is neither in the catalog nor in
+    ``stated_types``.
 
-    ``lustre_over_efa``: instance type (``ml.*``) -> EFA interfaces that its nodes use for Lustre, 0 if they cannot;
-    ``catalog.lustre.efa_interfaces`` returns them. Default: Lustre uses TCP. Both are uploaded as
-    ``environment.conf``, which the library's scripts read.
+    ``lustre_over_efa`` (Mapping[str, int], EFA interfaces): instance type (``ml.*``) -> EFA interfaces that its nodes
+    use for Lustre, 0 if they cannot; ``catalog.lustre.efa_interfaces`` returns them. Default: Lustre uses TCP. Both are
+    uploaded as ``environment.conf``, which the library's scripts read. Raises ValueError for an unknown type, a number
+    below 0, and one above the type's network cards.
 
-    ``stated_types``: your own rows, by name, for types that the catalog does not have or whose row is wrong.
-    Default: none.
-
-    Raises ValueError for an unknown instance type, and for a folder or a step that would fail on a node: missing, empty
-    or too large, or with a script that has Windows line endings or a first line that does not name its interpreter.
+    ``stated_types`` (Mapping[str, InstanceType]): your own rows, by name, for types that the catalog does not have or
+    whose row is wrong. Default: none.
     """
 
     def __init__(

@@ -61,16 +61,15 @@ class NodeEvents(Construct):
     creates another. The policy with which EventBridge writes to it is the group's own: it uses none of the ten resource
     policies that CloudWatch Logs allows per account and region (CloudWatch Logs API reference, PutResourcePolicy).
 
-    Raises ValueError for text that is not the name or ARN of a HyperPod cluster, for days that CloudWatch Logs refuses,
-    and for actions that CloudWatch refuses.
+    ``cluster_name`` (str): name of the HyperPod cluster. Raises ValueError for a name that HyperPod refuses.
 
-    ``cluster_name``: name of the HyperPod cluster.
+    ``cluster_arn`` (str, ARN): the same cluster. Raises ValueError for text that is not the ARN of a HyperPod cluster.
 
-    ``cluster_arn``: ARN of the HyperPod cluster.
+    ``retention_days`` (int, days): how long events are retained. Default: 365. Raises ValueError for a number that
+    CloudWatch Logs does not offer.
 
-    ``retention_days``: days that events are retained, a value that CloudWatch Logs accepts. Default: 365.
-
-    ``alarm_actions``: ARNs of the alarm's actions, at most 5. Default: none.
+    ``alarm_actions`` (Sequence[str], ARNs): the alarm's actions, at most 5. Default: none. Raises ValueError for more,
+    and for text that is not the ARN of an alarm action.
     """
 
     def __init__(

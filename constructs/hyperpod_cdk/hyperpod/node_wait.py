@@ -25,14 +25,15 @@ _ANSWER_SECONDS = 240
 
 @dataclass(frozen=True, kw_only=True)
 class AwaitedGroup:
-    """An instance group on which add-on pods may run. Raises ValueError for an invalid name or count.
+    """An instance group on which add-on pods may run.
 
-    ``name``: name of the instance group.
+    ``name`` (str): name of the instance group. Raises ValueError unless it is 1 to 63 letters, digits and hyphens.
 
-    ``count``: nodes that it should have, at least 1.
+    ``count`` (int, nodes): nodes that it should have; ``NodesReady`` needs at least 1. Raises ValueError unless it is 0
+    to 6758.
 
-    ``expected``: whether its nodes join within minutes, as those without accelerators do: if they repeatedly fail in
-    the same way, the wait ends early, even if other groups may still get nodes. Default: yes.
+    ``expected`` (bool): whether its nodes join within minutes, as those without accelerators do: if they repeatedly
+    fail in the same way, the wait ends early, even if other groups may still get nodes. Default: yes.
     """
 
     name: str
@@ -52,9 +53,8 @@ class NodeWaiter(Construct):
     that have a
     ``NodesReady`` (default: this stack), and invoke the function itself, because a wait may outlast an invocation.
 
-    ``stack_names``: names of the stacks that have a ``NodesReady``. Default: this stack.
-
-    Raises ValueError for text that is not a stack name.
+    ``stack_names`` (Sequence[str]): names of the stacks that have a ``NodesReady``. Default: this stack. Raises
+    ValueError for a name that CloudFormation refuses.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, stack_names: Sequence[str] = ()) -> None:
@@ -144,19 +144,21 @@ class NodesReady(Construct):
     ``wait-for-hyperpod-nodes.sh``: 60 times 30 s), or 55 if no group is expected soon.
 
     An update waits only if cluster or groups changed, and never while the stack rolls back; a deletion never waits.
-    ``nodes`` is 1 by default: no add-on requires its replicas to run on different nodes. ``waiter`` can serve several
-    of these; default: its own. Raises ValueError for invalid groups, nodes or minutes.
+    ``nodes`` is 1 by default: no add-on requires its replicas to run on different nodes.
 
-    ``cluster_arn``: ARN of the HyperPod cluster.
+    ``cluster_arn`` (str, ARN): the HyperPod cluster. Raises ValueError for text that is not the ARN of a HyperPod
+    cluster.
 
-    ``groups``: the instance groups (``AwaitedGroup``) of which one must have a node.
+    ``groups`` (Sequence[AwaitedGroup]): the instance groups of which one must have a node. Raises ValueError for none,
+    and for a group with a count of 0.
 
-    ``nodes``: nodes that must run before it is complete, at least 1. Default: 1.
+    ``nodes`` (int, nodes): nodes that must run before it is complete. Default: 1. Raises ValueError unless it is 1 to
+    the count of all ``groups``.
 
-    ``timeout_minutes``: longest wait in minutes, 5 to 55. Default: 30, or 55 if no group is expected
-    soon.
+    ``timeout_minutes`` (int, minutes): longest wait. Default: 30, or 55 if no group is expected soon. Raises ValueError
+    unless it is 5 to 55.
 
-    ``waiter``: the ``NodeWaiter`` that reads the cluster. Default: its own.
+    ``waiter`` (NodeWaiter): the ``NodeWaiter`` that reads the cluster; it can serve several of these. Default: its own.
     """
 
     def __init__(

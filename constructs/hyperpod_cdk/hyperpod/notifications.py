@@ -58,11 +58,9 @@ _FUNCTION = {
 class SlackChannel:
     """A channel of Slack in a workspace that was authorized for Amazon Q Developer in chat applications.
 
-    ``workspace_id``: ID of the workspace, such as ``T0123ABCD``.
+    ``workspace_id`` (str): ID of the workspace, such as ``T0123ABCD``. Raises ValueError for text of another form.
 
-    ``channel_id``: ID of the channel, such as ``C0123ABCD``.
-
-    Raises ValueError for invalid IDs.
+    ``channel_id`` (str): ID of the channel, such as ``C0123ABCD``. Raises ValueError for text of another form.
     """
 
     workspace_id: str
@@ -92,51 +90,64 @@ class Notifications(Construct):
     this construct in its
     ``alarm_actions``.
 
-    ``cluster_name``: name of the HyperPod cluster.
+    ``cluster_name`` (str): name of the HyperPod cluster. Raises ValueError for a name that HyperPod refuses.
 
-    ``cluster_arn``: ARN of the HyperPod cluster.
+    ``cluster_arn`` (str, ARN): the same cluster. Raises ValueError for text that is not the ARN of a HyperPod cluster.
 
-    ``environment_name``: the environment's name in messages. Default: the name of the cluster.
+    ``environment_name`` (str): the environment's name in messages. Default: the name of the cluster. Raises ValueError
+    unless it is 1 to 16 lower-case letters, digits and single hyphens.
 
-    ``emails``: addresses that get the messages; SNS asks each for a confirmation. Default: none.
+    ``emails`` (Sequence[str]): addresses that get the messages; SNS asks each for a confirmation. Default: none. Raises
+    ValueError for text that is not an address, and for a repeated one.
 
-    ``topic_arn``: ARN of a topic in the stack's region, whose policy allows CloudWatch to publish. Default: a topic is
-    created.
+    ``topic_arn`` (str, ARN): a topic in the stack's region, whose policy allows CloudWatch to publish. Default: a topic
+    is created. Raises ValueError for text that is not such an ARN, a FIFO topic, and a topic of another region.
 
-    ``topic_key``: the KMS key of the new topic (``EncryptionKey``); the policy of an existing key must allow
+    ``topic_key`` (EncryptionKey): the KMS key of the new topic; the policy of an existing key must allow
     ``cloudwatch.amazonaws.com``, with a budget ``budgets.amazonaws.com``, and IAM policies of the account to use it.
-    Default: none, because alarms cannot publish to a topic with SNS's own key.
+    Default: none, because alarms cannot publish to a topic with SNS's own key. Raises ValueError together with
+    ``topic_arn``.
 
-    ``slack``: workspace and channel of Slack (``SlackChannel``). Default: none.
+    ``slack`` (SlackChannel): workspace and channel of Slack. Default: none.
 
-    ``event_bus_arn``: ARN of an event bus of the stack's region that gets every message and every change of an alarm.
-    Default: none.
-
-    ``monthly_budget_usd``: USD that the account may spend in the region each month. Default: no budget.
-
-    ``events``: the events to report. Default: all.
-
-    ``instance_groups``: names of the groups whose nodes are counted. Default: none.
-
-    ``training_plan_arns``: ARNs of the plans whose times are reported. Default: none.
-
-    ``instance_types``: types on demand or on training plans whose quota for cluster usage is watched, each its name
-    or, if the catalog does not have it, an ``InstanceType``. Default: none.
-
-    ``spot_instance_types``: types whose quota for cluster spot instance usage is watched. Default: none.
-
-    ``file_systems``: name -> ID of the FSx for Lustre file systems of fixed capacity. Default: none.
-
-    ``nodes_missing_minutes``: minutes for which nodes of a group must be missing, 5 to 1440. Default: 30.
-
-    ``file_system_percent``: how full a file system must be, in percent, 1 to 99. Default: 75.
-
-    ``storage_target_percent``: how full one storage target must be, in percent, 1 to 99. Default: 85.
-
-    ``quota_percent``: how much of a quota must be used, in percent, 1 to 100. Default: 80.
-
-    Raises ValueError for an invalid address, ARN or event, a number out of range, and a topic of another
+    ``event_bus_arn`` (str, ARN): an event bus of the stack's region that gets every message and every change of an
+    alarm. Default: none. Raises ValueError for text that is not such an ARN, and for a bus of another account or
     region.
+
+    ``monthly_budget_usd`` (int, USD): what the account may spend in the region each month. Default: no budget. Raises
+    ValueError for less than 1, and together with a topic of another account.
+
+    ``events`` (Sequence["node_unhealthy" | "node_rebooted" | "node_replaced" | "deep_health_check_failed" |
+    "cluster_error" | "nodes_missing" | "training_plan" | "file_system_full" | "quota_used"]): the events to report.
+    Default: all. Raises ValueError for another or repeated value.
+
+    ``instance_groups`` (Sequence[str]): names of the groups whose nodes are counted. Default: none. Raises ValueError
+    for a name that HyperPod refuses.
+
+    ``training_plan_arns`` (Sequence[str], ARNs): the plans whose times are reported. Default: none. Raises ValueError
+    for text that is not the ARN of a plan.
+
+    ``instance_types`` (Sequence[str | InstanceType]): types on demand or on training plans whose quota for cluster
+    usage is watched, each its name or, if the catalog does not have it, an ``InstanceType``. Default: none. Raises
+    ValueError for a name that the catalog does not have.
+
+    ``spot_instance_types`` (Sequence[str | InstanceType]): types whose quota for cluster spot instance usage is
+    watched, each as in ``instance_types``. Default: none. Raises ValueError for a name that the catalog does not have.
+
+    ``file_systems`` (Mapping[str, str]): name -> ID of the FSx for Lustre file systems of fixed capacity. Default:
+    none. Raises ValueError for an invalid name or ID.
+
+    ``nodes_missing_minutes`` (int, minutes): how long nodes of a group must be missing. Default: 30. Raises ValueError
+    unless it is 5 to 1440.
+
+    ``file_system_percent`` (int, percent): how full a file system must be. Default: 75. Raises ValueError unless it is
+    1 to 99.
+
+    ``storage_target_percent`` (int, percent): how full one storage target must be. Default: 85. Raises ValueError
+    unless it is 1 to 99.
+
+    ``quota_percent`` (int, percent): how much of a quota must be used. Default: 80. Raises ValueError unless it is 1 to
+    100.
     """
 
     def __init__(

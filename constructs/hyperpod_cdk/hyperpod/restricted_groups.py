@@ -28,11 +28,13 @@ _WRITE = ("s3:DeleteObject", "s3:GetObject", "s3:PutObject")
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceLustre:
-    """A file system that the service creates for restricted nodes. Raises ValueError for what FSx does not offer.
+    """A file system that the service creates for restricted nodes.
 
-    ``capacity_gib``: GiB: 1200, or a multiple of 2400 up to 100800.
+    ``capacity_gib`` (int, GiB): size of the file system: 1200, or a multiple of 2400 up to 100800. Raises ValueError
+    for another size.
 
-    ``throughput_mbps_per_tib``: MB/s per TiB: 125, 250, 500 or 1000. Default: 250.
+    ``throughput_mbps_per_tib`` (int, MB/s for each TiB): throughput: 125, 250, 500 or 1000. Default: 250. Raises
+    ValueError for another number.
     """
 
     capacity_gib: int
@@ -70,12 +72,10 @@ class ServiceLustre:
 class SharedEnvironment:
     """The shared environment of restricted groups: the file system of those without their own.
 
-    ``when_unused``: ``keep`` or ``delete``: what the service does with the file system when no restricted group uses it
-    any more. Default: ``keep``.
+    ``lustre`` (ServiceLustre): the file system of the groups without their own.
 
-    ``lustre``: the file system (``ServiceLustre``).
-
-    Raises ValueError for another value.
+    ``when_unused`` ("keep" | "delete"): what the service does with the file system when no restricted group uses it any
+    more. Default: ``keep``. Raises ValueError for another value.
     """
 
     lustre: ServiceLustre
@@ -100,19 +100,24 @@ class RestrictedExecutionRole(Construct):
 
     Restricted nodes have only this role's permissions: pods on them get none from EKS Pod Identity.
 
-    ``node_role``: the role of every node. Its managed policy allows reading buckets named ``sagemaker-*``.
+    ``node_role`` (NodeExecutionRole): the role of every node. Its managed policy allows reading buckets named
+    ``sagemaker-*``.
 
-    ``input_buckets``, ``output_buckets``: names of buckets that jobs read, and that they read and write. Default: none.
+    ``input_buckets`` (Sequence[str]): names of buckets that jobs read. Default: none. Raises ValueError for an invalid
+    or repeated name, and for one that ``output_buckets`` has too.
 
-    ``reward_functions``: whether jobs may invoke Lambda functions and use SQS queues of the account whose names contain
-    ``SageMaker``, for the rewards of reinforcement fine-tuning. Default: no.
+    ``output_buckets`` (Sequence[str]): names of buckets that jobs read and write. Default: none. Raises ValueError for
+    an invalid or repeated name.
 
-    ``kms_key_arns``: KMS keys of the buckets. Default: none.
+    ``reward_functions`` (bool): whether jobs may invoke Lambda functions and use SQS queues of the account whose names
+    contain ``SageMaker``, for the rewards of reinforcement fine-tuning. Default: no.
 
-    ``prometheus_workspace_arn``: ARN of the workspace into which the observability add-on writes metrics of these
-    nodes. Default: none, and their metrics are not written.
+    ``kms_key_arns`` (Sequence[str], ARNs): KMS keys of the buckets. Default: none. Raises ValueError for text that is
+    not the ARN of a key.
 
-    Raises ValueError for an invalid bucket name, key ARN or workspace ARN, and for a repeated bucket.
+    ``prometheus_workspace_arn`` (str, ARN): the workspace into which the observability add-on writes metrics of these
+    nodes. Default: none, and their metrics are not written. Raises ValueError for text that is not the ARN of a
+    Prometheus workspace.
     """
 
     def __init__(
@@ -182,41 +187,52 @@ class RestrictedExecutionRole(Construct):
 
 @dataclass(frozen=True, kw_only=True)
 class RestrictedGroup:
-    """Restricted nodes with one configuration. Raises ValueError for what AWS would refuse; tokens are not checked.
+    """Restricted nodes with one configuration. Tokens are not checked.
 
     Nobody can log in to restricted nodes, they run no lifecycle scripts and only images of Nova recipes, and HyperPod
     accepts no customer managed KMS key for their volumes.
 
-    ``execution_role``: of this group's nodes.
-
-    ``lustre``: the file system that the service creates for the group. Default: that of the ``SharedEnvironment``.
-
-    ``capacity``: ``on_demand`` or ``training_plan``, which needs ``training_plan_arn``. Default: on-demand;
-    required for accelerated types.
-
     The other arguments are as in ``InstanceGroup``.
 
-    ``name``: 1 to 63 letters, digits and hyphens.
+    ``name`` (str): name of the group. Raises ValueError unless it is 1 to 63 letters, digits and hyphens.
 
-    ``instance_type``: type of the nodes, such as ``ml.p5.48xlarge``.
+    ``instance_type`` (str): type of the nodes, such as ``ml.p5.48xlarge``. Raises ValueError for a type that is neither
+    in the catalog nor in ``stated_types``.
 
-    ``count``: nodes; 0 is allowed.
+    ``count`` (int, nodes): nodes of the group; 0 is allowed. Raises ValueError unless it is 0 to 6758.
 
-    ``subnet``: private subnet of the group's zone.
+    ``subnet`` (ec2.ISubnet): private subnet of the group's zone. Raises ValueError for None.
 
-    ``security_groups``: of the nodes, 1 to 5.
+    ``security_groups`` (Sequence[ec2.ISecurityGroup]): security groups of the nodes, 1 to 5. Raises ValueError for
+    none, and for more.
 
-    ``availability_zone_id``: AZ ID of the subnet. Default: not compared.
+    ``execution_role`` (RestrictedExecutionRole): the execution role of this group's nodes.
 
-    ``training_plan_arn``: ARN of the training plan. Default: none.
+    ``lustre`` (ServiceLustre): the file system that the service creates for the group. Default: that of the
+    ``SharedEnvironment``.
 
-    ``deep_health_checks``: tests before a node is used. Default: none.
+    ``availability_zone_id`` (str): AZ ID of the subnet. Default: not compared. Raises ValueError for the name of a
+    zone, and for a zone of another region than the stack's.
 
-    ``threads_per_core``: 1 or 2. Default: 2 if the type has simultaneous multithreading, else 1.
+    ``capacity`` ("on_demand" | "training_plan"): source of the instances; ``training_plan`` needs
+    ``training_plan_arn``. Default: on-demand. Raises ValueError for another value, if it is left out for an accelerated
+    type, and for a plan of a type for which AWS sells none.
 
-    ``volume_gib``: GiB of the extra EBS volume, 1 to 16384. Default: 500.
+    ``training_plan_arn`` (str, ARN): the training plan. Default: none. Raises ValueError for text that is not the ARN
+    of a plan, with another ``capacity``, if it is left out for ``training_plan``, and for a plan of another region or
+    account.
 
-    ``stated_types``: your own rows, by name of the type. Default: none.
+    ``deep_health_checks`` (Sequence["instance_stress" | "instance_connectivity"]): tests before a node is used.
+    Default: none. Raises ValueError for another or repeated value, and for types without accelerators.
+
+    ``threads_per_core`` (int, threads): threads of each core. Default: 2 if the type has simultaneous multithreading,
+    else 1. Raises ValueError unless it is 1 or 2, and for 2 threads of a type that has 1.
+
+    ``volume_gib`` (int | None, GiB): size of the extra EBS volume; None leaves it out. Default: 500. Raises ValueError
+    unless it is 1 to 16384.
+
+    ``stated_types`` (Mapping[str, InstanceType]): your own rows, by name, for types that the catalog does not have or
+    whose row is wrong. Default: none.
     """
 
     name: str

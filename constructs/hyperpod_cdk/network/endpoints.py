@@ -31,18 +31,19 @@ class InterfaceEndpoints(Construct):
     VPC, such as those of the quota gate and of task governance, need no endpoint: Lambda gives them internet access,
     and they call only AWS, never the VPC.
 
-    ``vpc``: the VPC.
+    ``vpc`` (ec2.IVpc): the VPC.
 
-    ``subnet_ids``: AZ ID -> ID of the subnet that gets the endpoints; at least one.
+    ``subnet_ids`` (Mapping[str, str]): AZ ID -> ID of the subnet that gets the endpoints. Raises ValueError without a
+    subnet, for the name of a zone in place of its ID, and for an invalid ID of a subnet.
 
-    ``services``: last parts of the endpoints' names, such as ``ecr.api``, each once. Default: what every cluster needs.
+    ``services`` (Sequence[str]): last parts of the endpoints' names, such as ``ecr.api``, each once. Default: what
+    every cluster needs. Raises ValueError for a whole name, a repeated one, and S3, which has a gateway endpoint.
 
-    ``clients``: security groups that may call. Default: none.
+    ``clients`` (Sequence[ec2.ISecurityGroup]): security groups that may call. Default: none. Raises ValueError if
+    ``client_cidrs`` is empty too.
 
-    ``client_cidrs``: IPv4 blocks that may call; one of the two is required. Default: none.
-
-    Raises ValueError for no subnet, no client, AZ names in place of IDs, and services that have no such endpoint here:
-    whole names, the same one twice, and S3, which has a gateway endpoint.
+    ``client_cidrs`` (Sequence[str]): IPv4 blocks that may call. Default: none. Raises ValueError for text that is not
+    an IPv4 block.
     """
 
     def __init__(

@@ -43,35 +43,39 @@ class Network(Construct):
     With ``egress="closed"`` there is no route to the internet: no internet gateway, public subnet, NAT gateway or
     default route. S3 uses the gateway endpoint, everything else ``InterfaceEndpoints`` in ``endpoint_subnet_ids``: the
     control plane's own subnets in its zones, else a subnet only for endpoints, which is the n-th slot from the bottom
-    in the n-th zone. They are never the nodes' subnets, whose blocks are sized for nodes and pods. ``endpoint_zones``
-    are the zones with endpoints. Default: all of them.
+    in the n-th zone. They are never the nodes' subnets, whose blocks are sized for nodes and pods.
 
     ``flow_logs`` are sent to a log group with a generated name, which is retained.
 
     ``file_system_zones`` are the zones with file systems in their node subnets that are retained when their stack is
     deleted. Their interfaces use subnet, block and VPC, which EC2 then refuses to delete; so only these are retained.
-    Default: none. ``retain`` retains VPC, node subnets and blocks of all zones, for file systems that remain from a
-    deleted stack. Default: False.
+    ``retain`` retains VPC, node subnets and blocks of all zones, for file systems that remain from a deleted stack.
 
-    ``vpc_cidr``: IPv4 block of the VPC, /16 to /24.
+    ``vpc_cidr`` (str): IPv4 block of the VPC, /16 to /24. Raises ValueError for another block, and for a token.
 
-    ``availability_zones``: AZ ID -> IPv4 block of the zone's node subnet; the first ones are for the control plane.
+    ``availability_zones`` (Mapping[str, str]): AZ ID -> IPv4 block of the zone's node subnet; the first ones are for
+    the control plane. Raises ValueError for fewer than two zones, the name of a zone, a zone of another region, a zone
+    that EKS does not allow for the control plane among the first ones, and blocks that the VPC cannot have together.
 
-    ``nat_gateways``: number of NAT gateways, at most one for each zone. Default: 1; none in a closed network.
+    ``nat_gateways`` (int, gateways): number of NAT gateways, at most one for each zone. Default: 1; none in a closed
+    network. Raises ValueError for another number, and in a closed network for any.
 
-    ``flow_logs``: whether flows are logged for 90 days. Default: yes.
+    ``flow_logs`` (bool): whether flows are logged for 90 days. Default: yes.
 
-    ``control_plane_zones``: number of zones for the control plane, 2 or more. Default: 2.
+    ``control_plane_zones`` (int, zones): number of zones for the control plane. Default: 2. Raises ValueError for fewer
+    than 2, and for more than ``availability_zones`` has.
 
-    ``egress``: ``nat`` or ``closed``, without a route to the internet. Default: ``nat``.
+    ``egress`` ("nat" | "closed"): whether nodes reach the internet through NAT gateways, or there is no route to the
+    internet. Default: ``nat``. Raises ValueError for another value.
 
-    ``file_system_zones``: AZ IDs with file systems, whose subnets are retained. Default: none.
+    ``endpoint_zones`` (Sequence[str]): AZ IDs whose subnets get interface endpoints, in a closed network. Default: all
+    zones. Raises ValueError for an empty list, a repeated zone, one that is not in ``availability_zones``, and any with
+    ``egress="nat"``.
 
-    ``retain``: whether the whole network is retained. Default: no.
+    ``file_system_zones`` (Sequence[str]): AZ IDs with file systems, whose subnets are retained. Default: none. Raises
+    ValueError for one that is not in ``availability_zones``.
 
-    ``endpoint_zones``: AZ IDs whose subnets get interface endpoints, in a closed network. Default: all zones.
-
-    Raises ValueError for blocks, zones and counts that AWS refuses.
+    ``retain`` (bool): whether the whole network is retained. Default: no.
     """
 
     def __init__(
@@ -350,16 +354,17 @@ class ExistingNetwork(Construct):
 
     AZ names are unknown, and nothing here needs them: a construct that puts one into a template fails at synthesis.
 
-    ``vpc_id``: ID of the VPC.
+    ``vpc_id`` (str): ID of the VPC. Raises ValueError for text of another form.
 
-    ``node_subnet_ids``: AZ ID -> ID of the subnet of the nodes there; at least one.
+    ``node_subnet_ids`` (Mapping[str, str]): AZ ID -> ID of the subnet of the nodes there. Raises ValueError without a
+    subnet, for the name of a zone in place of its ID, a zone of another region, and an invalid or repeated ID of a
+    subnet.
 
-    ``control_plane_subnet_ids``: IDs of the subnets of the control plane, each once. Default: those of the nodes.
+    ``control_plane_subnet_ids`` (Sequence[str]): IDs of the subnets of the control plane, each once. Default: those of
+    the nodes. Raises ValueError for an invalid or repeated ID.
 
-    ``vpc_cidr``: primary IPv4 block of the VPC. Default: unknown.
-
-    Raises ValueError for invalid IDs, AZ names in place of IDs, zones of another region, no subnet,
-    and repeated subnets.
+    ``vpc_cidr`` (str): primary IPv4 block of the VPC. Default: unknown. Raises ValueError for text that is not an IPv4
+    block.
     """
 
     def __init__(
@@ -441,11 +446,10 @@ class EfaSecurityGroup(Construct):
     resources. They cannot be part of the group, which would then refer to itself: resources that launch nodes must
     depend on ``rules``.
 
-    Raises ValueError for a description that EC2 refuses.
+    ``vpc`` (ec2.IVpc): the VPC of the group.
 
-    ``vpc``: the VPC of the group.
-
-    ``description``: of the group, 1 to 255 characters. Default: its purpose.
+    ``description`` (str): what the group is for, 1 to 255 characters. Default: its purpose. Raises ValueError for a
+    description that EC2 refuses.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, vpc: ec2.IVpc, description: str | None = None) -> None:

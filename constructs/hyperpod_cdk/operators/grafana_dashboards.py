@@ -28,16 +28,17 @@ class GrafanaDashboards(Construct):
     is not changed, and deleting the construct leaves everything. The workspace must be reachable from the internet, as
     one without network access control is, and run Grafana 9 or later, which has service accounts.
 
-    ``cluster_name``: name of the HyperPod cluster that the dashboards show at first.
+    ``cluster_name`` (str): name of the HyperPod cluster that the dashboards show at first. Raises ValueError for a name
+    that HyperPod refuses.
 
-    ``grafana_workspace_arn``: ARN of the workspace for data sources and dashboards.
+    ``grafana_workspace_arn`` (str, ARN): the workspace for data sources and dashboards. Raises ValueError for text that
+    is not the ARN of a Grafana workspace, and for one of another account, partition or region than the stack's.
 
-    ``prometheus_workspace_arn``: ARN of the workspace with the metrics.
+    ``prometheus_workspace_arn`` (str, ARN): the workspace with the metrics. Raises ValueError for text that is not the
+    ARN of a Prometheus workspace, and for one of another account, partition or region than the stack's.
 
-    ``prometheus_endpoint``: its address, without the path of each API. Default: read from the ARN.
-
-    Raises ValueError for text that is not a workspace's ARN, and for a workspace of another account, partition or
-    region than the stack's.
+    ``prometheus_endpoint`` (str): address of the workspace with the metrics, without the path of each API. Default:
+    read from the ARN. Raises ValueError for text that is not such an address.
     """
 
     def __init__(

@@ -44,32 +44,32 @@ class InferenceOperator(Construct):
     The AWS Load Balancer Controller and KEDA come with the add-on; without ``load_balancer_controller`` or ``keda`` the
     cluster's own are used. The add-on's version is EKS's default unless given.
 
-    Raises ValueError for text that is not the ARN of a HyperPod cluster.
+    ``eks_cluster_name`` (str): name of the EKS cluster. Raises ValueError for a name that EKS refuses.
 
-    ``eks_cluster_name``: name of the EKS cluster.
+    ``cluster_arn`` (str, ARN): the HyperPod cluster. Raises ValueError for text that is not the ARN of a HyperPod
+    cluster.
 
-    ``cluster_arn``: ARN of the HyperPod cluster.
+    ``oidc_provider_arn`` (str, ARN): the EKS cluster's OIDC provider in IAM. Raises ValueError for text that is not
+    such an ARN.
 
-    ``oidc_issuer``: issuer of the EKS cluster without ``https://``.
+    ``oidc_issuer`` (str): issuer of the EKS cluster without ``https://``. Raises ValueError for text of another form.
 
-    ``name``: prefix of the names of roles and buckets.
+    ``name`` (str): part of the names of roles and buckets.
 
-    ``prerequisites``: constructs that it depends on. Default: none.
+    ``prerequisites`` (Sequence[IDependable]): constructs that it depends on. Default: none.
 
-    ``gated_models``: whether models that require a license may be deployed. Default: no.
+    ``gated_models`` (bool): whether models that require a license may be deployed. Default: no.
 
-    ``load_balancer_controller``: whether the add-on installs the AWS Load Balancer Controller. Default: yes.
+    ``load_balancer_controller`` (bool): whether the add-on installs the AWS Load Balancer Controller. Default: yes.
 
-    ``keda``: whether the add-on installs KEDA. Default: yes.
+    ``keda`` (bool): whether the add-on installs KEDA. Default: yes.
 
-    ``subnets``: subnets of the cluster. Existing ones may belong to an account that shares its VPC, and AWS's managed
-    policy allows the operator to create the network interfaces of endpoints only in subnets of its own account: it may
-    do so in these too. Default: none.
+    ``subnets`` (Sequence[ec2.ISubnet]): subnets of the cluster. Existing ones may belong to an account that shares its
+    VPC, and AWS's managed policy allows the operator to create the network interfaces of endpoints only in subnets of
+    its own account: it may do so in these too. Default: none.
 
-    ``addon_version``: version of the add-on, such as ``v1.2.3-eksbuild.1``. Default: EKS's default for the
-    Kubernetes version.
-
-    ``oidc_provider_arn``: ARN of the EKS cluster's OIDC provider in IAM.
+    ``addon_version`` (str): version of the add-on, such as ``v1.2.3-eksbuild.1``. Default: EKS's default for the
+    Kubernetes version. Raises ValueError for text of another form.
     """
 
     def __init__(

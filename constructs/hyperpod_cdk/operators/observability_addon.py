@@ -23,9 +23,7 @@ from hyperpod_cdk.eks.node_addons import NodeAddon, PodRole
 class PrometheusWorkspace(Construct):
     """An Amazon Managed Service for Prometheus workspace, which is retained with its metrics when the stack is deleted.
 
-    Raises ValueError for an invalid alias.
-
-    ``alias``: alias of the workspace, 1 to 100 characters.
+    ``alias`` (str): alias of the workspace. Raises ValueError unless it is 1 to 100 characters.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, alias: str) -> None:
@@ -40,11 +38,11 @@ class PrometheusWorkspace(Construct):
 class GrafanaWorkspace(Construct):
     """An Amazon Managed Grafana workspace with a role that reads Prometheus and CloudWatch; both are retained.
 
-    Users sign in through IAM Identity Center, which must be enabled in the organization or account, and get access
-    in the console. It is empty at first; ``GrafanaDashboards`` puts data sources and dashboards into it. Raises
-    ValueError for a name that Amazon Managed Grafana refuses.
+    Users sign in through IAM Identity Center, which must be enabled in the organization or account, and get access in
+    the console. It is empty at first; ``GrafanaDashboards`` puts data sources and dashboards into it.
 
-    ``name``: name of the workspace, 1 to 255 letters, digits, ``-``, ``.``, ``_`` and ``~``.
+    ``name`` (str): name of the workspace. Raises ValueError unless it is 1 to 255 letters, digits, ``-``, ``.``, ``_``
+    and ``~``.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, name: str) -> None:
@@ -98,26 +96,29 @@ class ObservabilityAddon(Construct):
     left out keeps the add-on's own. With ``logs``, logs of containers are sent to CloudWatch.
 
     The role of the collector comes before the add-on. Needs the add-on ``eks-pod-identity-agent`` and a node of the
-    size ``4xlarge`` or larger. Raises ValueError for text that is not a workspace's ARN, for a workspace of another
-    account, partition or, of Prometheus, region than the stack's, and for a category or level that the add-on does not
-    have.
+    size ``4xlarge`` or larger.
 
-    ``eks_cluster_name``: name of the EKS cluster.
+    ``eks_cluster_name`` (str): name of the EKS cluster. Raises ValueError for a name that EKS refuses.
 
-    ``prometheus_workspace_arn``: ARN of the workspace that gets the metrics.
+    ``prometheus_workspace_arn`` (str, ARN): the workspace that gets the metrics. Raises ValueError for text that is not
+    the ARN of a Prometheus workspace, and for one of another account, partition or region than the stack's.
 
-    ``prometheus_endpoint``: its address. Default: read from the ARN.
+    ``prometheus_endpoint`` (str): address of that workspace, without the path of each API. Default: read from the ARN.
+    Raises ValueError for text that is not such an address.
 
-    ``grafana_workspace_arn``: ARN of the workspace with the dashboards. Default: none.
+    ``grafana_workspace_arn`` (str, ARN): the workspace with the dashboards. Default: none. Raises ValueError for text
+    that is not the ARN of a Grafana workspace, and for one of another account or partition than the stack's.
 
-    ``grafana_workspace_name``: its name. Default: unknown.
+    ``grafana_workspace_name`` (str): name of the workspace with the dashboards. Default: unknown. Raises ValueError for
+    a name that Amazon Managed Grafana refuses.
 
-    ``metrics``: category -> level. Default: the add-on's own.
+    ``metrics`` (Mapping[str, str]): category -> level. Default: the add-on's own. Raises ValueError for a category or
+    level that the add-on does not have.
 
-    ``logs``: whether logs of containers are sent to CloudWatch. Default: no.
+    ``logs`` (bool): whether logs of containers are sent to CloudWatch. Default: no.
 
-    ``addon_version``: version of the add-on, such as ``v1.2.3-eksbuild.1``. Default: EKS's default for the
-    Kubernetes version.
+    ``addon_version`` (str): version of the add-on, such as ``v1.2.3-eksbuild.1``. Default: EKS's default for the
+    Kubernetes version. Raises ValueError for text of another form.
     """
 
     def __init__(

@@ -31,16 +31,16 @@ class Spaces(Construct):
     from a local VS Code through Systems Manager, whose advanced tier is billed for each space. ``name`` is in the name
     of the role that those spaces get. The add-on's version is EKS's default unless given.
 
-    ``eks_cluster_name``: name of the EKS cluster.
+    ``eks_cluster_name`` (str): name of the EKS cluster. Raises ValueError for a name that EKS refuses.
 
-    ``name``: prefix of the names of the resources.
+    ``name`` (str): part of the names of the resources.
 
-    ``prerequisites``: constructs that it depends on. Default: none.
+    ``prerequisites`` (Sequence[IDependable]): constructs that it depends on. Default: none.
 
-    ``remote_access``: whether a local editor can connect to spaces. Default: no.
+    ``remote_access`` (bool): whether a local editor can connect to spaces. Default: no.
 
-    ``addon_version``: version of the add-on, such as ``v1.2.3-eksbuild.1``. Default: EKS's default for the
-    Kubernetes version.
+    ``addon_version`` (str): version of the add-on, such as ``v1.2.3-eksbuild.1``. Default: EKS's default for the
+    Kubernetes version. Raises ValueError for text of another form.
     """
 
     def __init__(

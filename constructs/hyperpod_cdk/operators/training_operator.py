@@ -23,16 +23,15 @@ class TrainingOperator(Construct):
     ``cert_manager`` is the construct that installs cert-manager already (its add-on, its chart); without it the
     cert-manager add-on is created here. Versions are EKS's defaults unless given.
 
-    ``eks_cluster_name``: name of the EKS cluster.
+    ``eks_cluster_name`` (str): name of the EKS cluster. Raises ValueError for a name that EKS refuses.
 
-    ``addon_version``: version of the add-on, such as ``v1.2.3-eksbuild.1``. Default: EKS's default for the
-    Kubernetes version.
+    ``addon_version`` (str): version of the add-on, such as ``v1.2.3-eksbuild.1``. Default: EKS's default for the
+    Kubernetes version. Raises ValueError for text of another form.
 
-    ``cert_manager``: the construct that installs cert-manager. Default: the add-on is created here.
+    ``cert_manager`` (IDependable): the construct that installs cert-manager. Default: the add-on is created here.
 
-    ``cert_manager_version``: version of that add-on. Default: EKS's default.
-
-    Raises ValueError for ``cert_manager_version`` together with ``cert_manager``.
+    ``cert_manager_version`` (str): version of that add-on. Default: EKS's default. Raises ValueError for text of
+    another form, and together with ``cert_manager``.
     """
 
     def __init__(

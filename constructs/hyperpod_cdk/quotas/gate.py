@@ -39,38 +39,40 @@ class QuotaGate(Construct):
 
     ``requirements`` name quotas as Service Quotas does (``Requirement``); ``checks.requirements.required_quotas`` gives
     those of an environment. Resources that depend on the gate (``before``) are not created if one is too low, and the
-    stack's event says what is needed, what the quota is and what to do. It compares when it is created, again
-    when its stack's creation failed and is repeated, and whenever a requirement or ``makes`` changes. It does not where
-    It does not compare if CloudFormation changes nothing of it: its stack is deployed and another one, whose creation
-    or update failed, is deployed again. An update that needs more than before can be refused; a need that was granted
-    before is reported, not refused, and a rollback never is refused.
+    stack's event says what is needed, what the quota is and what to do. It compares when it is created, again when its
+    stack's creation failed and is repeated, and whenever a requirement or ``makes`` changes. It does not compare if
+    CloudFormation changes nothing of it: its stack is deployed and another one, whose creation or update failed, is
+    deployed again. An update that needs more than before can be refused; a need that was granted before is reported,
+    not refused, and a rollback never is refused.
 
     ``mode="warn"`` never fails: the findings are in the log and in ``findings``. What could not be read (no permission,
     throttled) never fails either, and does not count as compared: it is in the log and in ``skipped``.
 
-    ``makes`` is plain data (for JSON) about what is created, such as groups and their zones: if it changes, the
-    gate runs even if no requirement changes. A digest of it is a property; default: nothing.
+    ``makes`` is plain data (for JSON) about what is created, such as groups and their zones: if it changes, the gate
+    runs even if no requirement changes. A digest of it is a property.
 
-    ``own`` says which stacks and clusters are the deployment itself, so that their use does not count as others'
-    (default: this stack). ``environment_name`` goes into the findings' advice to run ``hyperpod-cdk quotas request``.
-    The Lambda may run for ``timeout_seconds`` (60 to 900); CloudFormation waits long enough for Lambda's two retries.
+    ``environment_name`` goes into the findings' advice to run ``hyperpod-cdk quotas request``. CloudFormation waits
+    long enough for the function and Lambda's two retries.
 
     Its role may read the quotas and what these requirements' kinds of use need, and nothing else. The log group is
     retained when the stack is deleted, also after a failed first deployment: it has what does not fit into an event.
 
-    ``requirements``: what is needed of each quota (``Requirement``).
+    ``requirements`` (Sequence[Requirement]): what is needed of each quota. Raises ValueError for none, two of one
+    ``key``, and a ``usage`` that the gate cannot read.
 
-    ``mode``: ``enforce`` or ``warn``. Default: ``enforce``.
+    ``mode`` ("enforce" | "warn"): whether a quota that is too low fails the deployment or is only reported. Default:
+    ``enforce``. Raises ValueError for another value.
 
-    ``own``: stacks and clusters that are the deployment itself (``Own``). Default: this stack.
+    ``own`` (Own): stacks and clusters that are the deployment itself, so that their use does not count as others'.
+    Default: this stack.
 
-    ``environment_name``: name of the environment in the advice of findings. Default: none.
+    ``environment_name`` (str): name of the environment in the advice of findings. Default: none. Raises ValueError
+    unless it is empty or 1 to 16 lower-case letters, digits and single hyphens.
 
-    ``makes``: data that determines nodes; a change runs the gate again. Default: none.
+    ``makes`` (object): data that determines nodes, for JSON; a change runs the gate again. Default: none.
 
-    ``timeout_seconds``: seconds that its function may run, 60 to 900. Default: 120.
-
-    Raises ValueError for an invalid mode, timeout or requirement.
+    ``timeout_seconds`` (int, seconds): how long its function may run. Default: 120. Raises ValueError unless it is 60
+    to 900.
     """
 
     def __init__(

@@ -38,11 +38,23 @@ _LOG_RETENTION_DAYS = 365
 class DataRepository:
     """A folder of the file system that mirrors a prefix of an S3 bucket.
 
-    ``path`` is absolute inside the file system, ``s3_uri`` looks like ``s3://bucket/prefix/``. ``auto_import`` says
-    which changes in the bucket show up in the folder, ``auto_export`` which changes in the folder are written to the
-    bucket. Deleted files are not deleted from the bucket unless ``auto_export`` says so. With ``batch_import`` the
-    folder shows at once what the bucket holds. ``imported_file_chunk_size_mib`` (1 to 512000; left out, FSx's 1024) is
-    the most of an imported file that one disk gets.
+    ``path`` (str): folder of the file system, absolute inside it, such as ``/data``. Checked by ``LustreFileSystem``,
+    which raises ValueError for another path.
+
+    ``s3_uri`` (str): ``s3://bucket/prefix/`` that the folder mirrors. Checked by ``LustreFileSystem``, which raises
+    ValueError for another address.
+
+    ``auto_import`` (Sequence["new" | "changed" | "deleted"]): which changes in the bucket show up in the folder.
+    Default: all three. Checked by ``LustreFileSystem``, which raises ValueError for another or repeated value.
+
+    ``auto_export`` (Sequence["new" | "changed" | "deleted"]): which changes in the folder are written to the bucket;
+    deleted files are not deleted from the bucket unless it says so. Default: ``new`` and ``changed``. Checked by
+    ``LustreFileSystem``, which raises ValueError for another or repeated value.
+
+    ``batch_import`` (bool): whether the folder shows at once what the bucket holds. Default: yes.
+
+    ``imported_file_chunk_size_mib`` (int, MiB): the most of an imported file that one disk gets. Default: FSx's, 1024.
+    Checked by ``LustreFileSystem``, which raises ValueError unless it is 1 to 512000.
     """
 
     path: str
@@ -55,14 +67,22 @@ class DataRepository:
 
 @dataclass(frozen=True, kw_only=True)
 class ReadCache:
-    """The SSD read cache of an Intelligent-Tiering file system; ``size_gib`` belongs to ``provisioned``."""
+    """The SSD read cache of an Intelligent-Tiering file system.
+
+    ``sizing`` ("none" | "proportional" | "provisioned"): whether there is none, one that follows the throughput, or one
+    of ``size_gib``. Checked by ``LustreFileSystem``, which raises ValueError for another value.
+
+    ``size_gib`` (int, GiB): size of a ``provisioned`` cache. Default: none. Checked by ``LustreFileSystem``, which
+    raises ValueError for a size that FSx does not offer with the throughput, for any with another ``sizing``, and if a
+    ``provisioned`` cache has none.
+    """
 
     sizing: Literal["none", "proportional", "provisioned"]
     size_gib: int | None = None
 
 
 class LustreFileSystem(Construct):
-    """A Lustre file system in one subnet, for clients in one security group.
+    """A Lustre file system in one subnet, for clients in one security group. Tokens are not checked.
 
     ``deployment_type`` is ``persistent_2`` or ``scratch_2``, which loses data if a server fails and has neither
     throughput tiers nor metadata configuration, EFA, backups or your own key. On ``ssd``, ``capacity_gib`` is 1200 or a
@@ -77,10 +97,10 @@ class LustreFileSystem(Construct):
     their zones in ``client_availability_zone_ids`` to have that checked.
 
     ``data_repositories`` link folders to S3; FSx does not back up such a file system. Without them,
-    ``backup_retention_days`` above 0 enables daily backups at ``backup_start_time`` (``HH:MM`` in UTC); default: none.
-    ``from_backup`` restores a backup of the same capacity. ``maintenance_window`` is ``d:HH:MM`` in UTC, where 1 is
-    Monday. ``log_level`` says what FSx logs about the traffic between file system and data repositories (default:
-    nothing), into the log group ``/aws/fsx/<name>-<id of the servers' security group>``, which always exists; with
+    ``backup_retention_days`` above 0 enables daily backups at ``backup_start_time`` (``HH:MM`` in UTC). ``from_backup``
+    restores a backup of the same capacity. ``maintenance_window`` is ``d:HH:MM`` in UTC, where 1 is Monday.
+    ``log_level`` says what FSx logs about the traffic between file system and data repositories (default: nothing),
+    into the log group ``/aws/fsx/<name>-<id of the servers' security group>``, which always exists; with
     ``join_client_group``, 8 characters of the stack's id replace the group's. ``kms_key`` encrypts the file system;
     default: the account's FSx key.
 
@@ -91,60 +111,76 @@ class LustreFileSystem(Construct):
     ``join_client_group`` the servers have the clients' group, whose members must be able to communicate, and neither a
     group nor a rule is created: for a group with another owner.
 
-    ``vpc``: the VPC of the file system.
+    ``vpc`` (ec2.IVpc): the VPC of the file system.
 
-    ``subnet``: its subnet.
+    ``subnet`` (ec2.ISubnet): its subnet.
 
-    ``availability_zone_id``: AZ ID of that subnet.
+    ``availability_zone_id`` (str): AZ ID of that subnet. Raises ValueError for the name of a zone, a zone of another
+    region, and a Local Zone in which FSx does not offer such a file system.
 
-    ``client_security_group``: security group of the clients. With ``allow_all_outbound``, which is CDK's default, it
-    gets no egress rule. With ``efa`` it always gets one, and CloudFormation then removes its rule for 0.0.0.0/0
-    (``catalog.network.EVERYWHERE_IN_HALVES``): import such a group, or state 0.0.0.0/1 and 128.0.0.0/1.
+    ``client_security_group`` (ec2.ISecurityGroup): security group of the clients. With ``allow_all_outbound``, which is
+    CDK's default, it gets no egress rule. With ``efa`` it always gets one, and CloudFormation then removes its rule for
+    0.0.0.0/0 (``catalog.network.EVERYWHERE_IN_HALVES``): import such a group, or state 0.0.0.0/1 and 128.0.0.0/1.
 
-    ``capacity_gib``: GiB; 1200, or a multiple of 2400, with EFA of the step of its throughput. Default:
-    none, which only Intelligent-Tiering accepts.
+    ``capacity_gib`` (int, GiB): size of the file system: 1200, or a multiple of 2400, with EFA of the step of its
+    throughput. Default: none, which only Intelligent-Tiering accepts. Raises ValueError for another size, and for any
+    on Intelligent-Tiering.
 
-    ``deployment_type``: ``persistent_2`` or ``scratch_2``. Default: ``persistent_2``.
+    ``deployment_type`` ("persistent_2" | "scratch_2"): ``scratch_2`` loses data if a server fails. Default:
+    ``persistent_2``. Raises ValueError for another value, and for one that FSx does not offer in the region.
 
-    ``storage_type``: ``ssd`` or ``intelligent_tiering``. Default: ``ssd``.
+    ``storage_type`` ("ssd" | "intelligent_tiering"): SSD of a fixed capacity, or storage that grows and shrinks with
+    the data. Default: ``ssd``. Raises ValueError for another value, and for ``intelligent_tiering`` with ``scratch_2``
+    or where FSx does not offer it.
 
-    ``throughput_mbps_per_tib``: MB/s for each TiB on SSD: 125, 250, 500 or 1000. Default: 250 on ``ssd``
-    of ``persistent_2``.
+    ``throughput_mbps_per_tib`` (int, MB/s for each TiB): throughput on SSD: 125, 250, 500 or 1000. Default: 250 on
+    ``ssd`` of ``persistent_2``. Raises ValueError for another number, and for any on ``scratch_2`` or
+    Intelligent-Tiering.
 
-    ``throughput_capacity_mbps``: MB/s of Intelligent-Tiering, a multiple of 4000. Default: none.
+    ``throughput_capacity_mbps`` (int, MB/s): throughput of Intelligent-Tiering, a multiple of 4000 up to 2000000.
+    Default: none. Raises ValueError for another number, for any on SSD, and if Intelligent-Tiering has none.
 
-    ``read_cache``: the ``ReadCache`` of Intelligent-Tiering. Default: none.
+    ``read_cache`` (ReadCache): read cache of Intelligent-Tiering. Default: none. Raises ValueError on SSD, if
+    Intelligent-Tiering has none, and for a size that FSx does not offer with the throughput.
 
-    ``metadata_iops``: metadata operations per second. Default: FSx's own number.
+    ``metadata_iops`` (int, operations per second): metadata operations. Default: FSx's own number. Raises ValueError
+    for a number that FSx does not offer, and for any on ``scratch_2``.
 
-    ``efa``: whether clients can use it over EFA too. Default: no.
+    ``efa`` (bool): whether clients can use it over EFA too. Default: no. Raises ValueError on ``scratch_2``, where FSx
+    does not offer it, and if a client is in another zone.
 
-    ``compression``: ``lz4`` or ``none``. Default: ``lz4``.
+    ``compression`` ("lz4" | "none"): how the data is compressed. Default: ``lz4``. Raises ValueError for another value.
 
-    ``data_repositories``: links to S3, at most 8. Default: none.
+    ``data_repositories`` (Sequence[DataRepository]): links to S3, at most 8. Default: none. Raises ValueError for more,
+    on Intelligent-Tiering, for nested folders, and for one prefix twice.
 
-    ``client_availability_zone_ids``: AZ IDs of clients, compared with its own if EFA is enabled. Default: not
-    compared.
+    ``client_availability_zone_ids`` (Sequence[str]): AZ IDs of clients, compared with its own if EFA is enabled.
+    Default: not compared. Raises ValueError for the name of a zone, and for a zone of another region.
 
-    ``join_client_group``: whether it has the clients' group instead of its own. Default: no.
+    ``join_client_group`` (bool): whether it has the clients' group instead of its own. Default: no.
 
-    ``backup_retention_days``: days that automatic backups are kept, 0 to 90. Default: no backups.
+    ``backup_retention_days`` (int, days): how long automatic backups are kept. Default: no backups. Raises ValueError
+    unless it is 0 to 90, and above 0 for ``scratch_2`` or with ``data_repositories``.
 
-    ``backup_start_time``: ``HH:MM`` in UTC. Default: FSx's choice.
+    ``backup_start_time`` (str): ``HH:MM`` in UTC. Default: FSx's choice. Raises ValueError for text of another form,
+    and without backups.
 
-    ``copy_tags_to_backups``: whether backups get its tags. Default: no.
+    ``copy_tags_to_backups`` (bool): whether backups get its tags. Default: no.
 
-    ``from_backup``: ID of the backup that it is restored from. Default: empty.
+    ``from_backup`` (str): ID of the backup that it is restored from. Default: empty. Raises ValueError for text of
+    another form, and with ``scratch_2``.
 
-    ``maintenance_window``: ``d:HH:MM`` in UTC, 1 is Monday. Default: FSx's choice.
+    ``maintenance_window`` (str): ``d:HH:MM`` in UTC, 1 is Monday. Default: FSx's choice. Raises ValueError for text of
+    another form.
 
-    ``log_level``: ``warnings``, ``errors`` or ``warnings_and_errors`` of data repositories. Default: no log.
+    ``log_level`` ("warnings" | "errors" | "warnings_and_errors"): what FSx logs about data repositories. Default: no
+    log. Raises ValueError for another value.
 
-    ``kms_key``: KMS key that encrypts it. Default: FSx's own key of the account.
+    ``kms_key`` (kms.IKey): KMS key that encrypts it. Default: FSx's own key of the account. Raises ValueError on
+    ``scratch_2``.
 
-    ``name``: its tag Name. Default: the construct's path.
-
-    Raises ValueError for what FSx refuses; tokens are not checked.
+    ``name`` (str): its tag Name. Default: the construct's path. Raises ValueError for text that AWS refuses as the
+    value of a tag.
     """
 
     def __init__(

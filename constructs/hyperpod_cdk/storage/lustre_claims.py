@@ -32,23 +32,23 @@ class LustreClaims(VolumeClaims):
     stack is deleted, because their workloads would be deleted with them. This must depend on what creates the
     namespaces (a team's compute quota) and on ``FsxCsiDriver``.
 
-    ``cluster``: the CDK construct of the EKS cluster, with a kubectl provider.
+    ``cluster`` (eks_v2.ICluster): the CDK construct of the EKS cluster, with a kubectl provider.
 
-    ``file_system_id``: ID of the file system, ``fs-...``.
+    ``file_system_id`` (str): ID of the file system, ``fs-...``. Raises ValueError for text of another form.
 
-    ``dns_name``: DNS name of the file system.
+    ``dns_name`` (str): DNS name of the file system. Raises ValueError for text of another form.
 
-    ``mount_name``: Lustre's mount name of the file system.
+    ``mount_name`` (str): Lustre's mount name of the file system. Raises ValueError unless it is 1 to 8 letters, digits,
+    ``-`` and ``_``.
 
-    ``capacity_gib``: size that the volume states, in GiB.
+    ``capacity_gib`` (int, GiB): size that the volume states. Raises ValueError unless it is 1 to 2147483647.
 
-    ``claim_name``: name of the claim in each namespace.
+    ``claim_name`` (str): name of the claim in each namespace. Raises ValueError for a name that Kubernetes refuses.
 
-    ``namespaces``: namespaces that get a claim, each once; at least one.
+    ``namespaces`` (Sequence[str]): namespaces that get a claim, each once. Raises ValueError for none, a repeated one,
+    and a name that Kubernetes refuses.
 
-    ``create_namespaces``: whether missing namespaces are created. Default: no.
-
-    Raises ValueError for names that Kubernetes refuses, and for repeated namespaces.
+    ``create_namespaces`` (bool): whether missing namespaces are created. Default: no.
     """
 
     def __init__(
@@ -97,22 +97,19 @@ class LustreClaims(VolumeClaims):
 class FsxCsiDriver(Construct):
     """The FSx CSI driver as an EKS add-on, with permissions from its own pod identity association.
 
-    Needs the add-on ``eks-pod-identity-agent`` and, to become active, a node. ``addon_version`` left out means EKS's
-    default version for the cluster's Kubernetes version.
+    Needs the add-on ``eks-pod-identity-agent`` and, to become active, a node.
 
     Volumes of existing file systems, as those of ``LustreClaims``, need no permission at all: the driver mounts them by
     their DNS name, and calls FSx only to create, grow or delete a file system (aws-fsx-csi-driver, ``pkg/driver``). Its
     role prevents the driver from using the node's. ``makes_file_systems`` adds the policy with which storage classes
-    can create file systems, AmazonFSxFullAccess. Default: no.
+    can create file systems, AmazonFSxFullAccess.
 
-    Raises ValueError for an invalid name of an EKS cluster or an invalid add-on version.
+    ``eks_cluster_name`` (str): name of the EKS cluster. Raises ValueError for a name that EKS refuses.
 
-    ``eks_cluster_name``: name of the EKS cluster.
+    ``addon_version`` (str): version of the add-on, such as ``v1.2.3-eksbuild.1``. Default: EKS's default for the
+    Kubernetes version. Raises ValueError for text of another form.
 
-    ``addon_version``: version of the add-on, such as ``v1.2.3-eksbuild.1``. Default: EKS's default for the
-    Kubernetes version.
-
-    ``makes_file_systems``: whether the driver may create file systems for storage classes. Default: no.
+    ``makes_file_systems`` (bool): whether the driver may create file systems for storage classes. Default: no.
     """
 
     def __init__(

@@ -33,6 +33,22 @@ class MountedBucket:
 
     Pods read, and unless ``read_only`` write new objects; they replace objects only with ``allow_overwrite`` and delete
     them only with ``allow_delete``, as in Mountpoint. ``kms_key_arn`` names the key that encrypts the objects.
+
+    ``bucket`` (str): name of the bucket. Raises ValueError for text that is not the name of a bucket.
+
+    ``prefix`` (str): part of the bucket that is mounted, ending with ``/``. Default: empty, the whole bucket. Raises
+    ValueError for another form, for ``*``, ``?`` and blanks, and for brackets that do not match.
+
+    ``read_only`` (bool): whether pods only read. Default: no.
+
+    ``allow_delete`` (bool): whether pods may delete objects. Default: no. Raises ValueError together with
+    ``read_only``.
+
+    ``allow_overwrite`` (bool): whether pods may replace objects. Default: no. Raises ValueError together with
+    ``read_only``.
+
+    ``kms_key_arn`` (str, ARN): the KMS key that encrypts the objects. Default: none. Raises ValueError for text that is
+    not the ARN of a key.
     """
 
     bucket: str
@@ -73,24 +89,23 @@ class S3Claims(VolumeClaims):
     The namespaces must exist, unless ``create_namespaces`` is set. This must depend on what creates the namespaces (a
     team's compute quota) and on ``S3CsiDriver``, which must have the bucket.
 
-    ``cluster``: the CDK construct of the EKS cluster, with a kubectl provider.
+    ``cluster`` (eks_v2.ICluster): the CDK construct of the EKS cluster, with a kubectl provider.
 
-    ``bucket``: the ``MountedBucket``.
+    ``bucket`` (MountedBucket): the bucket, or part of it, and what pods may do. Raises ValueError for a KMS key of
+    another region than ``region``.
 
-    ``region``: the bucket's region.
+    ``region`` (str): the bucket's region. Raises ValueError for an unknown region.
 
-    ``claim_name``: name of the claim in each namespace.
+    ``claim_name`` (str): name of the claim in each namespace. Raises ValueError for a name that Kubernetes refuses.
 
-    ``namespaces``: namespaces that get a claim, each once; at least one.
+    ``namespaces`` (Sequence[str]): namespaces that get a claim, each once. Raises ValueError for none, a repeated one,
+    and a name that Kubernetes refuses.
 
-    ``uid``: user that owns the files, 0 to 4294967294. Default: root.
+    ``uid`` (int, user ID): user that owns the files. Default: root. Raises ValueError unless it is 0 to 4294967294.
 
-    ``gid``: group that owns the files, 0 to 4294967294. Default: root.
+    ``gid`` (int, group ID): group that owns the files. Default: root. Raises ValueError unless it is 0 to 4294967294.
 
-    ``create_namespaces``: whether missing namespaces are created. Default: no.
-
-    Raises ValueError for names that Kubernetes refuses, repeated namespaces, ``uid`` or ``gid`` out of range, and a key
-    in another region than the bucket's.
+    ``create_namespaces`` (bool): whether missing namespaces are created. Default: no.
     """
 
     def __init__(
@@ -143,17 +158,14 @@ class S3CsiDriver(Construct):
     The permissions come from a pod identity association, which the driver supports since 2.0.0. All pods that mount a
     bucket share them: a namespace cannot mount a bucket without a claim, but permissions are not separated by
     namespace. Without ``buckets`` it may read and write nothing. Needs the add-on ``eks-pod-identity-agent`` and, to
-    become active, a node. Without ``addon_version``, EKS's default version for the cluster's Kubernetes version is
-    used.
+    become active, a node.
 
-    ``eks_cluster_name``: name of the EKS cluster.
+    ``eks_cluster_name`` (str): name of the EKS cluster. Raises ValueError for a name that EKS refuses.
 
-    ``buckets``: every ``MountedBucket`` that pods mount. Default: none, and no permissions.
+    ``buckets`` (Sequence[MountedBucket]): every bucket that pods mount. Default: none, and no permissions.
 
-    ``addon_version``: version of the add-on, such as ``v1.2.3-eksbuild.1``. Default: EKS's default for the
-    Kubernetes version.
-
-    Raises ValueError for a version without EKS Pod Identity.
+    ``addon_version`` (str): version of the add-on, such as ``v2.1.0-eksbuild.1``. Default: EKS's default for the
+    Kubernetes version. Raises ValueError for text of another form, and for a version before EKS Pod Identity.
     """
 
     def __init__(

@@ -15,16 +15,38 @@ Severity = Literal["passed", "warning", "error", "skipped"]
 class Requirement:
     """How much of one quota an environment takes.
 
-    ``key`` is our short name, unique among an environment's requirements. ``service``, ``name`` and ``code`` are those
-    of Service Quotas; the name decides, the code is a hint and may be empty. ``default`` is the value AWS documents.
+    ``key`` (str): our short name, unique among an environment's requirements. Checked by ``QuotaGate``, which raises
+    ValueError for two of one key.
 
-    ``needed`` is what a deployment takes, ``spare`` what it may come to take on top, ``spare_for`` why. ``usage`` is
-    the kind of thing (see ``reading.used``) of which others in the account use up the same quota; empty where they
-    cannot. ``unit`` is the noun behind the needed number, ``path`` the place in the environment file, ``lever`` what
-    to lower there, in words, to a multiple of ``step``; empty where no number of the file would help.
+    ``service`` (str): code of the service in Service Quotas, such as ``vpc``.
 
-    ``unsure_default`` says why AWS's own default is not to be trusted: an account without a value of its own is then
-    warned, not refused. ``advisory`` makes the worst verdict a warning.
+    ``name`` (str): name of the quota in Service Quotas, which decides.
+
+    ``code`` (str): code of the quota in Service Quotas, a hint; it may be empty.
+
+    ``default`` (float, of the quota's unit): the value that AWS documents.
+
+    ``needed`` (float, of the quota's unit): what a deployment takes.
+
+    ``spare`` (float, of the quota's unit): what it may come to take on top. Default: 0.
+
+    ``usage`` (str): kind of thing (see ``reading.used``) of which others in the account use up the same quota. Default:
+    empty, and others cannot. Checked by ``QuotaGate``, which raises ValueError for an unknown kind.
+
+    ``unit`` (str): the noun behind the needed number. Default: empty.
+
+    ``path`` (str): place in the environment file. Default: empty.
+
+    ``lever`` (str): what to lower there, in words. Default: empty, where no number of the file would help.
+
+    ``step`` (float, of the quota's unit): the lowered number is a multiple of it. Default: 1.
+
+    ``spare_for`` (str): why ``spare`` may be needed. Default: empty.
+
+    ``unsure_default`` (str): why AWS's own default is not to be trusted: an account without a value of its own is then
+    warned, not refused. Default: empty.
+
+    ``advisory`` (bool): whether the worst verdict is a warning. Default: no.
     """
 
     key: str

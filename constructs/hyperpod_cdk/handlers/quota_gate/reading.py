@@ -107,9 +107,15 @@ class Quota:
 class Own:
     """What belongs to the environment itself, so that it is not counted as used by others.
 
-    ``stacks`` are CloudFormation's stack names, found in the tag ``aws:cloudformation:stack-name``; the clusters are
-    known by their names. ``account`` is the environment's: VPCs that another account shares with it take nothing of its
-    quota. Empty: whoever owns them, VPCs count.
+    ``stacks`` (tuple[str, ...]): CloudFormation's stack names, found in the tag ``aws:cloudformation:stack-name``.
+    Default: none.
+
+    ``hyperpod_cluster`` (str): name of the HyperPod cluster, by which it is known. Default: empty, none.
+
+    ``eks_cluster`` (str): name of the EKS cluster. Default: empty, none.
+
+    ``account`` (str): the environment's account: VPCs that another account shares with it take nothing of its quota.
+    Default: empty, and VPCs count whoever owns them.
     """
 
     stacks: tuple[str, ...] = ()
