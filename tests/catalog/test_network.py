@@ -36,7 +36,7 @@ def test_usable_addresses(cidr: str, addresses: int) -> None:
 def test_slots_of_no_block() -> None:
     for text, problem in {
         "ten": 'must be an IPv4 CIDR block such as 10.0.0.0/16, got "ten"; correct vpc_cidr',
-        "10.1.1.0/16": 'must be a CIDR block in its canonical form, got "10.1.1.0/16"; set vpc_cidr: 10.1.0.0/16',
+        "10.1.1.0/16": 'must be a CIDR block in its canonical form, got "10.1.1.0/16"; set vpc_cidr="10.1.0.0/16"',
     }.items():
         with pytest.raises(ValueError, match=f"^vpc_cidr: {re.escape(problem)}$"):
             network.slots(text)

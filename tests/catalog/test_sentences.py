@@ -9,6 +9,7 @@ import pytest
 
 from hyperpod_cdk.catalog.rules import Bound, Pattern
 from hyperpod_cdk.catalog.sentences import (
+    Advice,
     Choosing,
     Companion,
     Correction,
@@ -17,7 +18,9 @@ from hyperpod_cdk.catalog.sentences import (
     Removal,
     Sentence,
     Setting,
+    Stated,
     by_option,
+    in_python,
     in_words_of,
     plural,
 )
@@ -64,6 +67,39 @@ ACCOUNT = Pattern(
 def test_each_door_has_its_words(sentence: str | None, in_a_file: str, by_an_option: str) -> None:
     assert sentence is not None
     assert (sentence, in_words_of(sentence, by_option("--n"))) == (in_a_file, by_an_option)
+
+
+@pytest.mark.parametrize(
+    ("advice", "in_a_file", "by_an_argument"),
+    [
+        (Setting("count", 2), "set count: 2", "set count=2"),
+        (Setting("count", "2 or more"), "set count: 2 or more", "set count to 2 or more"),
+        (Setting("capacity", "on_demand", verb="add"), "add capacity: on_demand", 'add capacity="on_demand"'),
+        (Setting("version", '"1.34"'), 'set version: "1.34"', 'set version="1.34"'),
+        (Setting("name", "1234"), "set name: 1234", 'set name="1234"'),
+        (Setting("efa", "false"), "set efa: false", "set efa=False"),
+        (Setting("zones[0]", "use1-az1"), "set zones[0]: use1-az1", 'set zones[0]="use1-az1"'),
+        (Setting("the key", "team"), "set the key: team", 'set the key to "team"'),
+        (Setting("a/b", '"16"', verb="write"), 'write a/b: "16"', 'write a/b as "16"'),
+        (
+            Setting("max_batch", "{instances: 1}", python="Batch(instances=1)"),
+            "set max_batch: {instances: 1}",
+            "set max_batch=Batch(instances=1)",
+        ),
+        (Stated("capacity", "spot"), "capacity: spot", 'capacity="spot"'),
+        (Stated("count", 0), "count: 0", "count=0"),
+        (Removal("zone"), "remove zone", "remove zone"),
+        (Choosing("zone"), "set zone to", "set zone to"),
+        (OnlyInFiles(", in quotes"), ", in quotes", ", in quotes"),
+    ],
+)
+def test_a_caller_of_constructs_reads_python(advice: Advice, in_a_file: str, by_an_argument: str) -> None:
+    sentence = Sentence("no; ", advice)
+    assert (sentence, in_python(sentence)) == (f"no; {in_a_file}", f"no; {by_an_argument}")
+
+
+def test_numbers_are_not_changed_with_the_text() -> None:
+    assert in_python(Sentence("a", Setting("count", 2)).with_text(str.upper)) == "Aset count=2"
 
 
 def test_a_sentence_takes_over_the_parts_of_another() -> None:

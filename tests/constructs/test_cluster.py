@@ -335,7 +335,7 @@ class TestRefusals:
                 {"cluster_name": "my_cluster"},
                 (
                     "cluster_name must be 1 to 63 letters, digits and hyphens, beginning and ending with a letter or "
-                    'digit, got "my_cluster"; set cluster_name: my-cluster'
+                    'digit, got "my_cluster"; set cluster_name="my-cluster"'
                 ),
             ),
             (
@@ -357,14 +357,14 @@ class TestRefusals:
                 {"tiered_checkpointing_memory_percent": 19},
                 (
                     "tiered_checkpointing_memory_percent must be at least 20, got 19; "
-                    "set tiered_checkpointing_memory_percent: 20 or more"
+                    "set tiered_checkpointing_memory_percent to 20 or more"
                 ),
             ),
             (
                 {"tiered_checkpointing_memory_percent": 101},
                 (
                     "tiered_checkpointing_memory_percent must be at most 100, got 101; "
-                    "set tiered_checkpointing_memory_percent: 100 or less"
+                    "set tiered_checkpointing_memory_percent to 100 or less"
                 ),
             ),
             (
@@ -381,8 +381,8 @@ class TestRefusals:
         spot = group(instance_type="ml.p5.48xlarge", capacity="spot")
 
         assert refusal(cluster, provisioning="all_or_nothing", instance_groups=[spot]) == (
-            'instance group "system": capacity spot needs continuous provisioning, got provisioning: all_or_nothing;'
-            " set provisioning: continuous, or set capacity: on_demand"
+            'instance group "system": capacity spot needs continuous provisioning, got provisioning="all_or_nothing";'
+            ' set provisioning="continuous", or set capacity="on_demand"'
         )
 
     def test_of_two_groups_of_one_name(self, cluster: Make, group: Group) -> None:
@@ -396,7 +396,7 @@ class TestRefusals:
 
         assert refusal(cluster, instance_groups=[gpu]) == (
             'instance group "system": training_plan_arn must be a plan in us-east-1, got one in us-west-2; name a plan'
-            " of us-east-1, or set region: us-west-2"
+            ' of us-east-1, or set region="us-west-2"'
         )
 
     def test_of_a_zone_of_another_region(self, cluster: Make, group: Group) -> None:
@@ -561,8 +561,8 @@ class TestAutoscaling:
         with pytest.raises(ValueError, match="autoscaling") as refused:
             scaled(provisioning="all_or_nothing")
         assert str(refused.value) == (
-            "autoscaling needs continuous provisioning, got provisioning: all_or_nothing; set provisioning: continuous,"
-            " or leave out autoscaling"
+            'autoscaling needs continuous provisioning, got provisioning="all_or_nothing"; set'
+            ' provisioning="continuous", or leave out autoscaling'
         )
 
     @pytest.mark.parametrize(
@@ -572,8 +572,8 @@ class TestAutoscaling:
                 (2, 1),
                 {},
                 (
-                    "autoscaling needs a group with count: 0, because Karpenter scales only these, got none; set"
-                    " count: 0 in one, or leave out autoscaling"
+                    "autoscaling needs a group with count=0, because Karpenter scales only these, got none; set "
+                    "count=0 in one, or leave out autoscaling"
                 ),
             ),
             (
@@ -582,7 +582,7 @@ class TestAutoscaling:
                 (
                     'instance group "gpu": count must be above 0 for ml.m7g.xlarge: HyperPod\'s Karpenter supports'
                     " x86_64"
-                    " only, got arm64; set count: 1 or more, or name another instance type"
+                    " only, got arm64; set count to 1 or more, or name another instance type"
                 ),
             ),
         ],

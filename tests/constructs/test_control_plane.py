@@ -332,28 +332,31 @@ def test_a_version_that_hyperpod_does_not_document_is_warned_about() -> None:
         (
             {"kubernetes_version": "1.99"},
             (
-                'kubernetes_version: needs the kubectl layer of the same minor, got "1.99" and no package'
-                " aws-cdk.lambda-layer-kubectl-v99; run pip install aws-cdk.lambda-layer-kubectl-v99, or set"
-                ' kubernetes_version: "1.35"'
+                'kubernetes_version: needs the kubectl layer of the same minor, got "1.99" and no package '
+                "aws-cdk.lambda-layer-kubectl-v99; run pip install aws-cdk.lambda-layer-kubectl-v99, or set "
+                'kubernetes_version="1.35"'
             ),
         ),
         (
             {"addon_versions": {"vpc-cni": "v1.18.2-eksbuild.1"}},
-            f"addon_versions['vpc-cni']: {addons.version_problem('vpc-cni', 'v1.18.2-eksbuild.1')}",
+            (
+                "addon_versions['vpc-cni']: must be 1.18.3 or newer for HyperPod, got v1.18.2-eksbuild.1; set"
+                ' vpc-cni to "v1.18.3-eksbuild.1" or newer, or leave it out for EKS\'s default'
+            ),
         ),
         (
             {"admin_role_arns": ["arn:aws:sts::111122223333:assumed-role/Admin/me"]},
             (
                 "admin_role_arns[0]: must be the ARN of an IAM role, got the session "
-                "arn:aws:sts::111122223333:assumed-role/Admin/me, which ends with its login; set admin_role_arns[0]: "
-                "arn:aws:iam::111122223333:role/Admin (with the role's path, if it has one)"
+                "arn:aws:sts::111122223333:assumed-role/Admin/me, which ends with its login; set "
+                'admin_role_arns[0]="arn:aws:iam::111122223333:role/Admin" (with the role\'s path, if it has one)'
             ),
         ),
         (
             {"endpoint_access": "private", "public_access_cidrs": ["54.240.193.0/24"]},
             (
-                "public_access_cidrs: must be left out with endpoint_access: private, because there is no public"
-                " endpoint; remove public_access_cidrs or set endpoint_access: public_and_private"
+                'public_access_cidrs: must be left out with endpoint_access="private", because there is no public'
+                ' endpoint; remove public_access_cidrs or set endpoint_access="public_and_private"'
             ),
         ),
         (

@@ -200,7 +200,7 @@ def test_china_has_names_of_its_own(region: str | None, service: str, name: str)
             {"services": ["com.amazonaws.us-east-1.sts"]},
             (
                 "services[0]: must be the part of an endpoint's name after the region, such as secretsmanager,"
-                ' got "com.amazonaws.us-east-1.sts"; set services[0]: sts'
+                ' got "com.amazonaws.us-east-1.sts"; set services[0]="sts"'
             ),
         ),
     ],

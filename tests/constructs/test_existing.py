@@ -201,17 +201,17 @@ def test_administrators_get_access_entries() -> None:
         (
             {"kubectl_role_arn": "arn:aws:sts::111122223333:assumed-role/kubectl/me"},
             (
-                "kubectl_role_arn: must be the ARN of an IAM role, got the session"
-                " arn:aws:sts::111122223333:assumed-role/kubectl/me, which ends with its login; set kubectl_role_arn:"
-                " arn:aws:iam::111122223333:role/kubectl (with the role's path, if it has one)"
+                "kubectl_role_arn: must be the ARN of an IAM role, got the session "
+                "arn:aws:sts::111122223333:assumed-role/kubectl/me, which ends with its login; set "
+                'kubectl_role_arn="arn:aws:iam::111122223333:role/kubectl" (with the role\'s path, if it has one)'
             ),
         ),
         (
             {"kubernetes_version": "1.12"},
             (
-                'kubernetes_version: needs the kubectl layer of the same minor, got "1.12" and no package'
-                " aws-cdk.lambda-layer-kubectl-v12; run pip install aws-cdk.lambda-layer-kubectl-v12, or set"
-                ' kubernetes_version: "1.30"'
+                'kubernetes_version: needs the kubectl layer of the same minor, got "1.12" and no package '
+                "aws-cdk.lambda-layer-kubectl-v12; run pip install aws-cdk.lambda-layer-kubectl-v12, or set "
+                'kubernetes_version="1.30"'
             ),
         ),
     ],

@@ -14,6 +14,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 from aws_cdk.assertions import Template
 
 from hyperpod_cdk.catalog import hyperpod, instance_types
+from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.config.arguments import is_token
 from hyperpod_cdk.hyperpod.instance_groups import Batch, InstanceGroup, Patching, Taint
 from tests.support.tables import row_by_row
@@ -243,8 +244,8 @@ class TestNeedsContinuous:
     def test_says_what(self, make: Make) -> None:
         flexible = make(instance_types=["ml.m5.2xlarge"])
         assert flexible.provisioning_problem("all_or_nothing") == (
-            "instance_types a flexible group needs continuous provisioning, got provisioning: all_or_nothing; set"
-            " provisioning: continuous, or name one instance_type"
+            'instance_types a flexible group needs continuous provisioning, got provisioning="all_or_nothing"; set'
+            ' provisioning="continuous", or name one instance_type'
         )
         assert flexible.provisioning_problem("continuous") is None
 
@@ -267,16 +268,19 @@ class TestBounds:
     def test_beyond_is_refused_with_the_rule(self, make: Make, key: str, bound: Any, end: str) -> None:
         value = bound.minimum - 1 if end == "minimum" else bound.maximum + 1
 
-        assert refusal(make, **{key: value}) == f'instance group "workers": {key} {bound.problem(value, key=key)}'
+        assert (
+            refusal(make, **{key: value})
+            == f'instance group "workers": {key} {in_python(bound.problem(value, key=key))}'
+        )
 
     def test_says_the_whole_rule(self, make: Make) -> None:
         assert refusal(make, count=-1) == (
-            'instance group "workers": count must be at least 0, got -1; set count: 0 or more'
+            'instance group "workers": count must be at least 0, got -1; set count to 0 or more'
         )
 
     def test_min_count_is_not_negative(self, make: Make) -> None:
         assert refusal(make, min_count=-1) == (
-            'instance group "workers": min_count must be at least 0, got -1; set min_count: 0 or more'
+            'instance group "workers": min_count must be at least 0, got -1; set min_count to 0 or more'
         )
 
     @pytest.mark.parametrize(
@@ -332,7 +336,7 @@ class TestWords:
                 {"name": "my_group"},
                 (
                     "name must be 1 to 63 letters, digits and hyphens, beginning and ending with a "
-                    'letter or digit, got "my_group"; set name: my-group'
+                    'letter or digit, got "my_group"; set name="my-group"'
                 ),
             ),
             (
@@ -367,7 +371,7 @@ class TestWords:
             ),
             (
                 {"labels": {"-team": "a"}},
-                ('labels must be a Kubernetes label key of 1 to 317 characters, got "-team"; set labels: team'),
+                ('labels must be a Kubernetes label key of 1 to 317 characters, got "-team"; set labels="team"'),
             ),
             (
                 {"taints": [Taint(key="gpu", effect=cast("Any", "Never"))]},
@@ -387,7 +391,7 @@ class TestWords:
                 {"on_create": "../on_create.sh"},
                 (
                     "on_create must be the path of a script below the folder of lifecycle scripts, without / at its"
-                    ' beginning, "." and "..", got "../on_create.sh"; set on_create: on_create.sh'
+                    ' beginning, "." and "..", got "../on_create.sh"; set on_create="on_create.sh"'
                 ),
             ),
             (
@@ -431,15 +435,18 @@ class TestPatching:
             ),
             (
                 Patching(schedule="cron(0 3 ? * SUN *)", max_batch=Batch(instances=0)),
-                "patching.max_batch.instances must be at least 1, got 0; set patching.max_batch.instances: 1 or more",
+                "patching.max_batch.instances must be at least 1, got 0; set patching.max_batch.instances to 1 or more",
             ),
             (
                 Patching(schedule="cron(0 3 ? * SUN *)", max_batch=Batch(percent=101)),
-                "patching.max_batch.percent must be at most 100, got 101; set patching.max_batch.percent: 100 or less",
+                (
+                    "patching.max_batch.percent must be at most 100, got 101; set patching.max_batch.percent to 100 or"
+                    " less"
+                ),
             ),
             (
                 Patching(schedule="cron(0 3 ? * SUN *)", wait_seconds=3601),
-                "patching.wait_seconds must be at most 3600, got 3601; set patching.wait_seconds: 3600 or less",
+                "patching.wait_seconds must be at most 3600, got 3601; set patching.wait_seconds to 3600 or less",
             ),
             (
                 Patching(schedule="cron(0 3 ? * SUN *)", rollback_alarms=[f"a{n}" for n in range(11)]),
@@ -476,7 +483,7 @@ class TestRegion:
                 {"capacity": "training_plan", "training_plan_arn": PLAN.replace("us-east-1", "us-west-2")},
                 (
                     "training_plan_arn must be a plan in us-east-1, got one in us-west-2; name a plan of us-east-1, or "
-                    "set region: us-west-2"
+                    'set region="us-west-2"'
                 ),
             ),
         ],
@@ -516,7 +523,7 @@ class TestRegion:
                 "arn:aws:iam::444455556666:role/own",
                 (
                     "execution_role_arn must be a role of account 111122223333 in the partition aws, got"
-                    " arn:aws:iam::444455556666:role/own; set execution_role_arn: arn:aws:iam::111122223333:role/own"
+                    ' arn:aws:iam::444455556666:role/own; set execution_role_arn="arn:aws:iam::111122223333:role/own"'
                 ),
             ),
         ],

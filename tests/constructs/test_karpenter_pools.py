@@ -112,7 +112,7 @@ def test_each_pool_has_a_manifest_that_waits() -> None:
             [Pool(name="GPU", instance_groups=["a"])],
             (
                 'karpenter pool "GPU": name: must be 1 to 63 lower-case letters, digits and hyphens, beginning and'
-                ' ending with a letter or digit, got "GPU"; set name: gpu'
+                ' ending with a letter or digit, got "GPU"; set name="gpu"'
             ),
         ),
         (

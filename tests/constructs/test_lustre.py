@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyperpod_cdk.catalog import lustre as rules
+from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.storage.lustre import DataRepository, LustreFileSystem, ReadCache
 from tests.support.schemas import resource_schema
 from tests.support.tables import row_by_row
@@ -222,13 +223,13 @@ def test_sizes_follow_the_table(options: dict[str, Any], allowed: bool) -> None:
     if allowed:
         assert file_system(made(**options))["Properties"]["StorageCapacity"] == values["capacity_gib"]
         return
-    expected = f"throughput_mbps_per_tib: {throughput}" if throughput else f"capacity_gib: {capacity}"
-    assert refusal_of(**options) == expected
+    name, problem = ("throughput_mbps_per_tib", throughput) if throughput else ("capacity_gib", capacity)
+    assert refusal_of(**options) == f"{name}: {in_python(problem or '')}"
 
 
 def test_a_refusal_says_the_whole_rule() -> None:
     assert refusal_of(capacity_gib=1201) == (
-        "capacity_gib: must be 1200 GiB or a multiple of 2400 GiB, got 1201; set capacity_gib: 2400"
+        "capacity_gib: must be 1200 GiB or a multiple of 2400 GiB, got 1201; set capacity_gib=2400"
     )
 
 
@@ -242,7 +243,7 @@ def test_tokens_are_left_to_fsx() -> None:
 def test_efa_does_not_cross_zones() -> None:
     assert refusal_of(**EFA, client_availability_zone_ids=["use1-az5", "use1-az4"]) == (
         "availability_zone_id: must be that of all clients with EFA, which does not cross zones, got use1-az5 and "
-        "clients in use1-az4; put the file system in use1-az4, or set efa: false"
+        "clients in use1-az4; put the file system in use1-az4, or set efa=False"
     )
     made(**EFA, client_availability_zone_ids=["use1-az5"])
     made(client_availability_zone_ids=["use1-az5", "use1-az4"])
@@ -253,16 +254,16 @@ def test_regions_without_it_are_refused(region: str, options: dict[str, Any]) ->
     own = cdk.Stack(app(), "test", env=cdk.Environment(account="111122223333", region=region))
     with pytest.raises(ValueError) as refusal:  # noqa: PT011 - the whole message is compared below
         lustre(own, **options)
-    assert str(refusal.value) == f"region: {rules.region_problem(region, efa=bool(options))}"
+    assert str(refusal.value) == f"region: {in_python(rules.region_problem(region, efa=bool(options)) or '')}"
 
 
 def test_local_zones_without_it_are_refused() -> None:
     assert refusal_of(**EFA, availability_zone_id="use1-dfw2-az1") == (
-        "efa: FSx for Lustre does not offer EFA in the Local Zone use1-dfw2-az1; set efa: false"
+        "efa: FSx for Lustre does not offer EFA in the Local Zone use1-dfw2-az1; set efa=False"
     )
     assert refusal_of(availability_zone_id="use1-dfw2-az1", throughput_mbps_per_tib=500) == (
-        "throughput_mbps_per_tib: must be 125 or 250 MB/s per TiB in the Local Zone use1-dfw2-az1, got 500; set"
-        " throughput_mbps_per_tib: 250"
+        "throughput_mbps_per_tib: must be 125 or 250 MB/s per TiB in the Local Zone use1-dfw2-az1, got "
+        "500; set throughput_mbps_per_tib=250"
     )
     made(availability_zone_id="use1-dfw2-az1")
 
@@ -317,7 +318,7 @@ def test_scratch_takes_no_key() -> None:
         lustre(own, **SCRATCH, kms_key=kms.Key(own, "Mine"))
     assert str(refusal.value) == (
         "kms_key: must be left out with scratch_2, which FSx encrypts with a key of its own; leave it out, or set "
-        "deployment_type: persistent_2"
+        'deployment_type="persistent_2"'
     )
 
 
@@ -433,11 +434,11 @@ BETWEEN_STEPS = rules.capacity_problem(2000, throughput_mbps_per_tib=0, efa=Fals
         ({"compression": "gzip"}, 'compression: must be lz4 or none, got "gzip"; set compression to one of these'),
         (
             {"backup_retention_days": 91},
-            "backup_retention_days: must be at most 90, got 91; set backup_retention_days: 90 or less",
+            "backup_retention_days: must be at most 90, got 91; set backup_retention_days to 90 or less",
         ),
         (
             {"backup_retention_days": -1},
-            "backup_retention_days: must be at least 0, got -1; set backup_retention_days: 0 or more",
+            "backup_retention_days: must be at least 0, got -1; set backup_retention_days to 0 or more",
         ),
         (
             {"backup_retention_days": 7, "data_repositories": [REPOSITORY]},
@@ -458,26 +459,26 @@ BETWEEN_STEPS = rules.capacity_problem(2000, throughput_mbps_per_tib=0, efa=Fals
             {**SCRATCH, "throughput_mbps_per_tib": 250},
             (
                 "throughput_mbps_per_tib: must be left out with scratch_2, which has none; remove it, or set "
-                "deployment_type: persistent_2"
+                'deployment_type="persistent_2"'
             ),
         ),
         (
             {**SCRATCH, "backup_retention_days": 7},
             (
                 "backup_retention_days: must be left out with scratch_2, which has none; remove it, or set "
-                "deployment_type: persistent_2"
+                'deployment_type="persistent_2"'
             ),
         ),
-        ({**SCRATCH, "capacity_gib": 2000}, "capacity_gib: " + str(BETWEEN_STEPS)),
+        ({**SCRATCH, "capacity_gib": 2000}, "capacity_gib: " + in_python(BETWEEN_STEPS or "")),
         (
             {"capacity_gib": None},
-            "capacity_gib: is missing; add capacity_gib, such as capacity_gib: 1200",
+            "capacity_gib: is missing; add capacity_gib, such as capacity_gib=1200",
         ),
         (
             {**TIERING, "throughput_capacity_mbps": 4001},
             (
                 "throughput_capacity_mbps: must be a multiple of 4000 MB/s up to 2000000, got 4001; "
-                "set throughput_capacity_mbps: 8000"
+                "set throughput_capacity_mbps=8000"
             ),
         ),
         (
@@ -486,17 +487,17 @@ BETWEEN_STEPS = rules.capacity_problem(2000, throughput_mbps_per_tib=0, efa=Fals
         ),
         (
             {**TIERING, "read_cache": ReadCache(sizing="provisioned", size_gib=31)},
-            "read_cache.size_gib: must be between 32 and 131072 GiB at 4000 MB/s, got 31; set size_gib: 32",
+            "read_cache.size_gib: must be between 32 and 131072 GiB at 4000 MB/s, got 31; set size_gib=32",
         ),
         (
             {**TIERING, "metadata_iops": 1500},
-            "metadata_iops: must be 6000 or 12000 with intelligent_tiering, got 1500; set metadata_iops: 6000",
+            "metadata_iops: must be 6000 or 12000 with intelligent_tiering, got 1500; set metadata_iops=6000",
         ),
         (
             {"metadata_iops": 2000},
             (
                 "metadata_iops: must be 1500, 3000, 6000 or a multiple of 12000 up to 192000, got 2000; "
-                "set metadata_iops: 3000"
+                "set metadata_iops=3000"
             ),
         ),
         (
@@ -524,7 +525,7 @@ BETWEEN_STEPS = rules.capacity_problem(2000, throughput_mbps_per_tib=0, efa=Fals
             {"data_repositories": [DataRepository(path="a", s3_uri="s3://mine/")]},
             (
                 "data_repositories[0].path: must be an absolute path in the file system of at most 4096 characters, got"
-                ' "a"; set path: /a'
+                ' "a"; set path="/a"'
             ),
         ),
         (

@@ -315,12 +315,12 @@ def test_slots_are_disjoint_parts_of_the_block(prefix: int, needed: int) -> None
             {"vpc_cidr": "10.192.0.0/27"},
             (
                 "vpc_cidr: must be /24 or larger, to hold the subnets of the control plane and of the NAT gateways, got"
-                " 10.192.0.0/27; set vpc_cidr: 10.192.0.0/24"
+                ' 10.192.0.0/27; set vpc_cidr="10.192.0.0/24"'
             ),
         ),
         (
             {"vpc_cidr": "10.192.0.1/16"},
-            f"vpc_cidr: {rules.cidr_problem('10.192.0.1/16', key='vpc_cidr')}",
+            ('vpc_cidr: must be a CIDR block in its canonical form, got "10.192.0.1/16"; set vpc_cidr="10.192.0.0/16"'),
         ),
         (
             {"vpc_cidr": cdk.Fn.import_value("cidr")},
@@ -328,11 +328,11 @@ def test_slots_are_disjoint_parts_of_the_block(prefix: int, needed: int) -> None
         ),
         (
             {"nat_gateways": 0},
-            "nat_gateways: must be at least 1, got 0; set nat_gateways: 1 or more",
+            "nat_gateways: must be at least 1, got 0; set nat_gateways to 1 or more",
         ),
         (
             {"nat_gateways": 3},
-            "nat_gateways: must be at most 2, one for each availability zone, got 3; set nat_gateways: 2",
+            "nat_gateways: must be at most 2, one for each availability zone, got 3; set nat_gateways=2",
         ),
         (
             {"zones": {"use1-az5": "10.5.0.0/16"}},
@@ -342,7 +342,7 @@ def test_slots_are_disjoint_parts_of_the_block(prefix: int, needed: int) -> None
             {"control_plane_zones": 1},
             (
                 "control_plane_zones: must be between 2, which EKS needs, and 2, the number of availability_zones, got"
-                " 1; set control_plane_zones: 2"
+                " 1; set control_plane_zones=2"
             ),
         ),
         (

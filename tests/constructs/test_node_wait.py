@@ -119,8 +119,8 @@ def test_what_needs_a_node_depends_on_it() -> None:
         ),
         ({"nodes": 0}, "nodes: must be between 1 and the 6 of the groups, got 0; leave it out for 1"),
         ({"nodes": 7}, "nodes: must be between 1 and the 6 of the groups, got 7; leave it out for 1"),
-        ({"timeout_minutes": 4}, "timeout_minutes must be at least 5, got 4; set timeout_minutes: 5 or more"),
-        ({"timeout_minutes": 56}, "timeout_minutes must be at most 55, got 56; set timeout_minutes: 55 or less"),
+        ({"timeout_minutes": 4}, "timeout_minutes must be at least 5, got 4; set timeout_minutes to 5 or more"),
+        ({"timeout_minutes": 56}, "timeout_minutes must be at most 55, got 56; set timeout_minutes to 55 or less"),
     ],
 )
 def test_refusals(arguments: dict[str, Any], message: str) -> None:

@@ -217,24 +217,24 @@ def test_a_role_without_data_gets_no_policy_more(foreign: Foreign) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"capacity_gib": 1199}, "capacity_gib must be at least 1200, got 1199; set capacity_gib: 1200 or more"),
+        ({"capacity_gib": 1199}, "capacity_gib must be at least 1200, got 1199; set capacity_gib to 1200 or more"),
         (
             {"capacity_gib": 100801},
-            "capacity_gib must be at most 100800, got 100801; set capacity_gib: 100800 or less",
+            "capacity_gib must be at most 100800, got 100801; set capacity_gib to 100800 or less",
         ),
         (
             {"capacity_gib": 1300},
-            "capacity_gib must be 1200 GiB or a multiple of 2400 GiB, got 1300; set capacity_gib: 2400",
+            "capacity_gib must be 1200 GiB or a multiple of 2400 GiB, got 1300; set capacity_gib=2400",
         ),
         (
             {"capacity_gib": 1200, "throughput_mbps_per_tib": 124},
-            "throughput_mbps_per_tib must be at least 125, got 124; set throughput_mbps_per_tib: 125 or more",
+            "throughput_mbps_per_tib must be at least 125, got 124; set throughput_mbps_per_tib to 125 or more",
         ),
         (
             {"capacity_gib": 1200, "throughput_mbps_per_tib": 300},
             (
-                "throughput_mbps_per_tib must be 125, 250, 500 or 1000 MB/s per TiB, got 300; set"
-                " throughput_mbps_per_tib: 500"
+                "throughput_mbps_per_tib must be 125, 250, 500 or 1000 MB/s per TiB, got 300; set "
+                "throughput_mbps_per_tib=500"
             ),
         ),
     ],
@@ -274,17 +274,16 @@ def test_another_policy_of_deletion() -> None:
         (
             {"capacity": None},
             (
-                'restricted instance group "nova": capacity must say where ml.p5.48xlarge comes from (on_demand or'
-                " training_plan), because on-demand capacity of accelerated types is scarce; set capacity:"
-                " training_plan"
-                " with its training_plan_arn"
+                'restricted instance group "nova": capacity must say where ml.p5.48xlarge comes from (on_demand '
+                "or training_plan), because on-demand capacity of accelerated types is scarce; set "
+                'capacity="training_plan" with its training_plan_arn'
             ),
         ),
         (
             {"threads_per_core": 3},
             (
-                'restricted instance group "nova": threads_per_core must be at most 2, got 3; set'
-                " threads_per_core: 2 or less"
+                'restricted instance group "nova": threads_per_core must be at most 2, got 3; set '
+                "threads_per_core to 2 or less"
             ),
         ),
     ],
@@ -313,7 +312,7 @@ def test_a_group_of_another_region(foreign: Foreign) -> None:
     )
     assert refused(foreign.cluster, nova) == (
         'restricted instance group "nova": training_plan_arn must be a plan in us-east-1, got one in us-west-2; name a'
-        " plan of us-east-1, or set region: us-west-2"
+        ' plan of us-east-1, or set region="us-west-2"'
     )
 
 

@@ -211,14 +211,14 @@ def test_the_driver_takes_its_rights_from_pod_identity() -> None:
             {"prefix": "runs"},
             (
                 "prefix: must be empty, or a prefix that ends with / and does not begin with it, without spaces, * and"
-                ' ?, got "runs"; set prefix: runs/'
+                ' ?, got "runs"; set prefix="runs/"'
             ),
         ),
         (
             {"prefix": "/runs/"},
             (
                 "prefix: must be empty, or a prefix that ends with / and does not begin with it, without spaces, * and"
-                ' ?, got "/runs/"; set prefix: runs/'
+                ' ?, got "/runs/"; set prefix="runs/"'
             ),
         ),
         (

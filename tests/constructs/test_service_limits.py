@@ -39,7 +39,7 @@ NO_EKS_NAME = (
 )
 NO_NAME = (
     "cluster_name: must be 1 to 63 letters, digits and hyphens, beginning and ending with a letter or digit, got"
-    ' "a b"; set cluster_name: a-b'
+    ' "a b"; set cluster_name="a-b"'
 )
 NO_VERSION = (
     'addon_version: must be an add-on version as EKS writes it, got "1.2"; correct addon_version, which must look'
@@ -55,8 +55,8 @@ GRAFANA = {
     "prometheus_workspace_arn": operators.PROMETHEUS_WORKSPACE_ARN.example,
 }
 NO_GRAFANA_NAME = (
-    'name: must be a name of 1 to 255 letters, digits, "-", ".", "_" and "~", got "Grafana of ours"; set name:'
-    " Grafana-of-ours"
+    'name: must be a name of 1 to 255 letters, digits, "-", ".", "_" and "~", got "Grafana of '
+    'ours"; set name="Grafana-of-ours"'
 )
 POD_ROLE = {
     "eks_cluster_name": "training",
@@ -177,7 +177,7 @@ WRONG: list[tuple[Callable[..., object], dict[str, Any], str]] = [
         {**POD_ROLE, "description": "a", "namespace": "Ours"},
         (
             "namespace: must be 1 to 63 lower-case letters, digits and hyphens, beginning and ending with a letter or"
-            ' digit, got "Ours"; set namespace: ours'
+            ' digit, got "Ours"; set namespace="ours"'
         ),
     ),
     (

@@ -296,38 +296,38 @@ def test_no_teams_is_a_policy_alone() -> None:
             lambda: PriorityClass(name="Urgent", weight=1),
             (
                 "priority class Urgent: name: must be 1 to 54 lower-case letters, digits and hyphens, "
-                'beginning and ending with a letter or digit, got "Urgent"; set name: urgent'
+                'beginning and ending with a letter or digit, got "Urgent"; set name="urgent"'
             ),
         ),
         (
             lambda: PriorityClass(name="urgent", weight=101),
-            "priority class urgent: weight: must be at most 100, got 101; set weight: 100 or less",
+            "priority class urgent: weight: must be at most 100, got 101; set weight to 100 or less",
         ),
         (
             lambda: PriorityClass(name="urgent", weight=-1),
-            "priority class urgent: weight: must be at least 0, got -1; set weight: 0 or more",
+            "priority class urgent: weight: must be at least 0, got -1; set weight to 0 or more",
         ),
         (
             lambda: QuotaRow(instance_type="ml.p5.48xlarge"),
             (
                 "quota of ml.p5.48xlarge: must state an amount, got none; "
-                "add count: 1, accelerators, vcpu, memory_gib or accelerator_partition"
+                "add count=1, accelerators, vcpu, memory_gib or accelerator_partition"
             ),
         ),
         (
             lambda: QuotaRow(instance_type="ml.p5.48xlarge", count=-1),
-            "quota of ml.p5.48xlarge: count: must be at least 1, got -1; set count: 1 or more",
+            "quota of ml.p5.48xlarge: count: must be at least 1, got -1; set count to 1 or more",
         ),
         (
             lambda: team("Research"),
             (
                 "team Research: name: must be 1 to 40 lower-case letters, digits and hyphens, "
-                'beginning and ending with a letter or digit, got "Research"; set name: research'
+                'beginning and ending with a letter or digit, got "Research"; set name="research"'
             ),
         ),
         (
             lambda: team(fair_share_weight=101),
-            "team research: fair_share_weight: must be at most 100, got 101; set fair_share_weight: 100 or less",
+            "team research: fair_share_weight: must be at most 100, got 101; set fair_share_weight to 100 or less",
         ),
         (
             lambda: team(preemption="always"),
@@ -342,17 +342,20 @@ def test_no_teams_is_a_policy_alone() -> None:
         ),
         (
             lambda: team(borrow_limit_percent=0),
-            "team research: borrow_limit_percent: must be at least 1, got 0; set borrow_limit_percent: 1 or more",
+            "team research: borrow_limit_percent: must be at least 1, got 0; set borrow_limit_percent to 1 or more",
         ),
         (
             lambda: team(borrow_limit_percent=501),
-            "team research: borrow_limit_percent: must be at most 500, got 501; set borrow_limit_percent: 500 or less",
+            (
+                "team research: borrow_limit_percent: must be at most 500, got 501; set borrow_limit_percent to 500 or"
+                " less"
+            ),
         ),
         (
             lambda: team(sharing="lend", borrow_limit_percent=50),
             (
-                "team research: borrow_limit_percent: needs sharing: lend_and_borrow, got sharing: lend; "
-                "remove borrow_limit_percent or set sharing: lend_and_borrow"
+                'team research: borrow_limit_percent: needs sharing="lend_and_borrow", got sharing="lend"; '
+                'remove borrow_limit_percent or set sharing="lend_and_borrow"'
             ),
         ),
         (
@@ -371,7 +374,8 @@ def test_no_teams_is_a_policy_alone() -> None:
             (
                 "team research: member_role_arns[0]: must be the ARN of an IAM role, got the session "
                 "arn:aws:sts::111122223333:assumed-role/alice/laptop, which ends with its login; set "
-                "member_role_arns[0]: arn:aws:iam::111122223333:role/alice (with the role's path, if it has one)"
+                'member_role_arns[0]="arn:aws:iam::111122223333:role/alice" (with the role\'s path, if it has '
+                "one)"
             ),
         ),
         (
@@ -393,8 +397,8 @@ def test_no_teams_is_a_policy_alone() -> None:
                 ordering="first_come_first_served", priority_classes=[PriorityClass(name="urgent", weight=1)]
             ),
             (
-                "task governance: priority_classes: must be left out with ordering: first_come_first_served, got 1; "
-                "remove them or set ordering: priority"
+                'task governance: priority_classes: must be left out with ordering="first_come_first_served"; '
+                'set ordering="priority" or remove priority_classes'
             ),
         ),
         (

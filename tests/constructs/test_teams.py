@@ -135,11 +135,11 @@ def test_a_type_that_neither_the_catalog_nor_the_caller_knows_is_refused() -> No
         ),
         (
             lambda: QuotaRow(instance_type=P5, vcpu=-0.5),
-            "quota of ml.p5.48xlarge: vcpu: must be at least 1, got -0.5; set vcpu: 1 or more",
+            "quota of ml.p5.48xlarge: vcpu: must be at least 1, got -0.5; set vcpu to 1 or more",
         ),
         (
             lambda: AcceleratorPartition(profile="mig-1g.10gb", count=10_000_001),
-            "partition mig-1g.10gb: count: must be at most 10000000, got 10000001; set count: 10000000 or less",
+            "partition mig-1g.10gb: count: must be at most 10000000, got 10000001; set count to 10000000 or less",
         ),
         (
             lambda: team(*[QuotaRow(instance_type=P5, accelerator_partition=SLICES)] * 2),
@@ -151,8 +151,8 @@ def test_a_type_that_neither_the_catalog_nor_the_caller_knows_is_refused() -> No
         (
             lambda: team(sharing="lend", absolute_borrow_limits=[QuotaRow(instance_type=P5, count=1)]),
             (
-                "team research: absolute_borrow_limits: needs sharing: lend_and_borrow, got sharing: lend; remove"
-                " absolute_borrow_limits or set sharing: lend_and_borrow"
+                'team research: absolute_borrow_limits: needs sharing="lend_and_borrow", got sharing="lend"; remove'
+                ' absolute_borrow_limits or set sharing="lend_and_borrow"'
             ),
         ),
         (
@@ -169,14 +169,14 @@ def test_a_type_that_neither_the_catalog_nor_the_caller_knows_is_refused() -> No
             lambda: team(description="a\nb"),
             (
                 "team research: description: must be 1 to 1024 characters of text on one line, without invisible ones, "
-                'got "a\\x0ab"; set description: a-b'
+                'got "a\\x0ab"; set description="a-b"'
             ),
         ),
         (
             lambda: team(resource_quota={GPU: "many"}),
             (
                 "team research: resource_quota['requests.nvidia.com/gpu']: must be a Kubernetes quantity in quotes, got"
-                ' "many"; set requests.nvidia.com/gpu: "64", "512Gi" or the like'
+                ' "many"; set requests.nvidia.com/gpu to "64", "512Gi" or the like'
             ),
         ),
     ],

@@ -1,10 +1,10 @@
 """Every wrong file at the other door: the constructs that it asks for, without the file's own rules in between.
 
-What a construct refuses it refuses with ValueError, in a sentence of the file's, whole with its fix. A rule that
-constructs cannot know stands in ``ONLY_THE_FILE``, a file that never reaches a construct in ``NEVER_BUILT``, one that
-is refused in another sentence in ``IN_OTHER_WORDS``, and one whose fix is another one for callers of constructs in
-``ANOTHER_FIX``, each with the reason: what is neither refused nor listed fails, and so does a file that is listed and
-refused after all, or refused in the file's sentence or with its fix.
+What a construct refuses it refuses with ValueError, in a sentence of the file's, whole with its fix and with keys and
+values as Python writes them. A rule that constructs cannot know stands in ``ONLY_THE_FILE``, a file that never reaches
+a construct in ``NEVER_BUILT``, one that is refused in another sentence in ``IN_OTHER_WORDS``, and one whose fix is
+another one for callers of constructs in ``ANOTHER_FIX``, each with the reason: what is neither refused nor listed
+fails, and so does a file that is listed and refused after all, or refused in the file's sentence or with its fix.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from hyperpod_cdk import HyperPodChart
+from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.config import Environment, EnvironmentFileError, load_environment
 from hyperpod_cdk.config.draft import Faults, draft
 from hyperpod_cdk.config.rules import RULES
@@ -149,7 +150,7 @@ CALLED_OTHERWISE: Mapping[str, Mapping[str, str]] = {
     },
     "task_governance-limit_without_quotes": {
         ", which YAML reads as the number 16": "",
-        'write requests.nvidia.com/gpu: "16"': "write requests.nvidia.com/gpu as text",
+        'write requests.nvidia.com/gpu as "16"': "write requests.nvidia.com/gpu as text",
     },
     "encryption-key_by_id": {**_NAMED, "set node_volumes: create, or write the whole ARN": _LIKE_A_KEY},
     "encryption-key_by_alias": _NAMED,
@@ -160,9 +161,10 @@ CALLED_OTHERWISE: Mapping[str, Mapping[str, str]] = {
             "correct prometheus_workspace_arn, which must look like"
         ),
     },
-    "identity-name_in_capitals": {"set name:": "set environment_name:"},
-    "identity-name_too_long": {"set name:": "set environment_name:"},
+    "identity-name_in_capitals": {"set name=": "set environment_name="},
+    "identity-name_too_long": {"set name=": "set environment_name="},
     "identity-tags_are_a_list": {"below tags,": "below log_group_tags,"},
+    "existing-vpc_block_with_host_bits": {"vpc_cidrs[0]": "vpc_cidr"},
     "existing-eks_name_with_a_blank": {"correct cluster_name": "correct eks_cluster_name"},
     "hyperpod-tiered_checkpointing_below_20": {"set memory_percent": "set tiered_checkpointing_memory_percent"},
     "hyperpod-unknown_type": {_STATED: "pass an InstanceType with its numbers"},
@@ -174,8 +176,8 @@ CALLED_OTHERWISE: Mapping[str, Mapping[str, str]] = {
     "hyperpod-spot_without_continuous": _CONTINUOUS,
     "hyperpod-min_count_without_continuous": _CONTINUOUS,
     "hyperpod-flexible_without_continuous": _CONTINUOUS,
-    "hyperpod-label_value_with_a_blank": {"set team:": "set labels:"},
-    "hyperpod-label_key_with_a_blank": {"set the key:": "set labels:"},
+    "hyperpod-label_value_with_a_blank": {"set team=": "set labels="},
+    "hyperpod-label_key_with_a_blank": {"set the key to ": "set labels="},
     "hyperpod-patching_schedule_is_no_cron": {"correct schedule": "correct patching.schedule"},
     "hyperpod-patching_waits_too_long": {"set wait_seconds": "set patching.wait_seconds"},
     "storage-backups_for_91_days": {"set retention_days": "set backup_retention_days"},
@@ -212,12 +214,11 @@ ANOTHER_FIX: Mapping[str, tuple[str, str]] = {
     "eks-block_that_another_zone_has_by_default": (_ONE_BLOCK, "set node_cidr to a free block"),
     "existing-one_control_plane_subnet": ("ControlPlane makes a cluster; ExistingControlPlane is another", "add 1"),
     "existing-control_plane_subnet_twice": ("the argument may list more subnets than two", "remove one of the two"),
-    "task_governance-classes_without_priority": (_LEFT_OUT, "remove them or set ordering: priority"),
     "restricted-restricted_without_file_system": (_OBJECT, "set lustre=ServiceLustre(...)"),
     "restricted-shared_environment_without_groups": (_LEFT_OUT, "pass one or leave out shared_environment"),
     "encryption-node_volumes_without_continuous_provisioning": (
         _LEFT_OUT,
-        "set provisioning: continuous, or leave volume_kms_key_arn out",
+        'set provisioning="continuous", or leave volume_kms_key_arn out',
     ),
     "encryption-key_of_a_topic_that_stands": (_LEFT_OUT, "remove topic_key, and set the key on that topic itself"),
     "operators-prometheus_workspace_of_another_account": (
@@ -233,9 +234,9 @@ ANOTHER_FIX: Mapping[str, tuple[str, str]] = {
         "name one of the account, or make one with GrafanaWorkspace",
     ),
     "operators-network_metrics_at_a_level_that_is_not": ("the sentence names the argument", "set one of these"),
-    "karpenter-karpenter_without_continuous": (_LEFT_OUT, "set provisioning: continuous, or leave out autoscaling"),
-    "karpenter-karpenter_without_node_recovery": (_LEFT_OUT, "set node_recovery: automatic, or leave out autoscaling"),
-    "karpenter-karpenter_without_a_group_to_scale": (_LEFT_OUT, "set count: 0 in one, or leave out autoscaling"),
+    "karpenter-karpenter_without_continuous": (_LEFT_OUT, 'set provisioning="continuous", or leave out autoscaling'),
+    "karpenter-karpenter_without_node_recovery": (_LEFT_OUT, 'set node_recovery="automatic", or leave out autoscaling'),
+    "karpenter-karpenter_without_a_group_to_scale": (_LEFT_OUT, "set count=0 in one, or leave out autoscaling"),
 }
 """Cases whose construct proposes another fix than the file -> the reason, and that fix."""
 
@@ -326,7 +327,8 @@ def _core(message: str, called: Mapping[str, str] | None = None, *, whole: bool 
 
     Which list an index is of, and whether a fix says how old its facts are, is each caller's word.
     """
-    said = message if whole else message.partition("; ")[0]
+    said = in_python(message)
+    said = said if whole else said.partition("; ")[0]
     for field, argument in (called or {}).items():
         said = said.replace(field, argument)
     return re.sub(r" \(as of [0-9-]+\)$", "", re.sub(r"[\w.]+(\[[0-9]+\])", r"\1", said))

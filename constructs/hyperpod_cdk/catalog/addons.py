@@ -11,6 +11,7 @@ from typing import Any
 
 from hyperpod_cdk.catalog import _data
 from hyperpod_cdk.catalog.rules import Pattern
+from hyperpod_cdk.catalog.sentences import Sentence, Setting
 
 AS_OF: date = _data.as_of("addons")
 
@@ -111,9 +112,10 @@ def version_problem(name: str, version: str, *, key: str | None = None) -> str |
     if not _is_older(version, addon.minimum_version):
         return None
     where = key or name
-    return (
-        f"must be {addon.minimum_version} or newer for HyperPod, got {version}; "
-        f"set {where}: v{addon.minimum_version}-eksbuild.1 or newer, or leave it out for EKS's default"
+    return Sentence(
+        f"must be {addon.minimum_version} or newer for HyperPod, got {version}; ",
+        Setting(where, f"v{addon.minimum_version}-eksbuild.1"),
+        " or newer, or leave it out for EKS's default",
     )
 
 

@@ -150,9 +150,9 @@ def home_problem(what: str, arn: str, *, partition: str, account: str, key: str)
     of = arn_parts(arn)
     if (of.partition, of.account) == (partition, account):
         return None
-    return (
-        f"must be {what} of account {account} in the partition {partition}, got {arn}; set {key}:"
-        f" arn:{partition}:iam::{account}:{of.resource}"
+    return Sentence(
+        f"must be {what} of account {account} in the partition {partition}, got {arn}; ",
+        Setting(key, f"arn:{partition}:iam::{account}:{of.resource}"),
     )
 
 

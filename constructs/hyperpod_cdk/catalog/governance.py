@@ -13,6 +13,7 @@ from hyperpod_cdk.catalog.closest import closest
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.catalog.kubernetes import SYSTEM_NAMESPACE
 from hyperpod_cdk.catalog.rules import joined
+from hyperpod_cdk.catalog.sentences import Removal, Sentence, Setting, Stated
 
 _DATA = _data.load("governance")
 _BOUNDS = rules.bounds(_DATA["bounds"])
@@ -233,11 +234,18 @@ def priority_class(name: str) -> str:
     return str(_DATA["names"]["priority_class"]).format(name=name)
 
 
+def unranked_classes_problem(ordering: str) -> str:
+    """Say that priority classes have no effect with an ``ordering`` that does not rank tasks."""
+    said = ("must be left out with ", Stated("ordering", ordering), "; ")
+    return Sentence(*said, Setting("ordering", "priority"), " or ", Removal("priority_classes"))
+
+
 def amounts_problem(amounts: Sequence[str]) -> str | None:
     """Say why the amounts in a quota row cannot be combined (``count`` and others), or give None."""
     given = set(amounts)
     if not given:
-        return "must state an amount, got none; add count: 1, accelerators, vcpu, memory_gib or accelerator_partition"
+        kinds = ", accelerators, vcpu, memory_gib or accelerator_partition"
+        return Sentence("must state an amount, got none; ", Setting("count", 1, verb="add"), kinds)
     for alone, beside in (("count", ()), ("accelerator_partition", BESIDE_PARTITION)):
         others = [name for name in amounts if name != alone and name not in beside]
         if alone in given and others:
@@ -332,8 +340,11 @@ def accelerator_problems(
     profiles = [name for name in numbers.mig_profiles if name in PARTITION_PROFILES]
     yield (
         ("accelerator_partition", "profile"),
-        f"must be a MIG profile of {numbers.name} ({', '.join(profiles)}; as of {instance_types.AS_OF}), got"
-        f" {profile}; set profile: {closest(profile, profiles) or profiles[0]}"
+        Sentence(
+            f"must be a MIG profile of {numbers.name} ({', '.join(profiles)}; as of {instance_types.AS_OF}), got"
+            f" {profile}; ",
+            Setting("profile", closest(profile, profiles) or profiles[0]),
+        )
         if profiles
         else f"must be of a type whose GPUs can be partitioned, got {numbers.name} (as of"
         f" {instance_types.AS_OF}); set count or accelerators in place of accelerator_partition",
@@ -355,8 +366,15 @@ def borrowing_problem(sharing: str, *, key: str, strategy: str = "strategy") -> 
 
     ``strategy`` is the caller's name for the sharing strategy.
     """
-    return (
-        f"needs {strategy}: lend_and_borrow, got {strategy}: {sharing}; remove {key} or set {strategy}: lend_and_borrow"
+    return Sentence(
+        "needs ",
+        Stated(strategy, "lend_and_borrow"),
+        ", got ",
+        Stated(strategy, sharing),
+        "; ",
+        Removal(key),
+        " or ",
+        Setting(strategy, "lend_and_borrow"),
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from hyperpod_cdk.catalog import _data, rules
+from hyperpod_cdk.catalog.sentences import Sentence, Setting
 
 _DATA = _data.load("hyperpod")
 _BOUNDS = rules.bounds(_DATA["bounds"])
@@ -142,9 +143,10 @@ def script_problem(script: str, *, key: str) -> str | None:
     if all(part not in {"", ".", ".."} for part in parts) and script.isprintable():
         return None
     plain = "/".join(part for part in parts if part not in {"", ".", ".."} and part.isprintable())
-    return (
+    return Sentence(
         f'must be the path of a script below the folder of lifecycle scripts, without / at its beginning, "." and "..",'
-        f' got "{script}"; set {key}: {plain or LIFECYCLE_SCRIPT.example}'
+        f' got "{script}"; ',
+        Setting(key, plain or LIFECYCLE_SCRIPT.example),
     )
 
 

@@ -116,7 +116,11 @@ def type_problems(group: GroupLike, _: Rows) -> Iterator[Placed]:
     if group.instance_type is None and not group.instance_types:
         yield (
             ("instance_type",),
-            "is missing; add instance_type: ml.p5.48xlarge, or instance_types for a flexible group",
+            Sentence(
+                "is missing; ",
+                Setting("instance_type", "ml.p5.48xlarge", verb="add"),
+                ", or instance_types for a flexible group",
+            ),
         )
     for index, first, name in repeated(group.instance_types):
         yield ("instance_types", index), again_problem(name, first)
@@ -190,16 +194,20 @@ def provisioning_problems(group: GroupLike, provisioning: str, *, key: str) -> I
     if provisioning == "continuous":
         return
     for name, what, way_out, is_used in (
-        ("capacity", "spot", "set capacity: on_demand", group.capacity == "spot"),
+        ("capacity", "spot", Setting("capacity", "on_demand"), group.capacity == "spot"),
         ("min_count", "a minimum", "remove min_count", group.min_count is not None),
         ("instance_types", "a flexible group", "name one instance_type", bool(group.instance_types)),
     ):
         if is_used:
             yield (
                 (name,),
-                (
-                    f"{what} needs continuous provisioning, got provisioning: {provisioning}; set {key}: continuous, or"
-                    f" {way_out}"
+                Sentence(
+                    f"{what} needs continuous provisioning, got ",
+                    Stated("provisioning", provisioning),
+                    "; ",
+                    Setting(key, "continuous"),
+                    ", or ",
+                    way_out,
                 ),
             )
 
@@ -208,7 +216,8 @@ def minimum_problems(group: GroupLike, _: Rows) -> Iterator[Placed]:
     """Give why a group can never reach its minimum."""
     least, count = group.min_count, group.count
     if least is not None and least > count:
-        yield ("min_count",), f"must be at most count, {count}, got {least}; set min_count: {count} or less"
+        said = f"must be at most count, {count}, got {least}; "
+        yield ("min_count",), Sentence(said, Setting("min_count", f"{count} or less"))
 
 
 def health_check_problems(group: AnyGroupLike, rows: Rows) -> Iterator[Placed]:
@@ -243,9 +252,10 @@ def threads_problems(group: AnyGroupLike, rows: Rows) -> Iterator[Placed]:
         if threads > 1 and row.has_smt is False:
             yield (
                 ("threads_per_core",),
-                (
-                    f"must be 1 for {row.name}, whose cores have one thread, got {threads}; set threads_per_core: 1"
-                    " or remove it"
+                Sentence(
+                    f"must be 1 for {row.name}, whose cores have one thread, got {threads}; ",
+                    Setting("threads_per_core", 1),
+                    " or remove it",
                 ),
             )
 
@@ -278,12 +288,17 @@ def patching_problems(group: GroupLike, _: Rows) -> Iterator[Placed]:
     if patching is None:
         return
     if patching.schedule is None and patching.strategy is None:
-        fix = f"set schedule: {hyperpod.CRON.example} or strategy: when_idle"
-        yield (at,), f"must have schedule or strategy, got neither; {fix}"
+        example = hyperpod.CRON.example
+        fix = (Setting("schedule", example, python=f'"{example}"'), " or ", Stated("strategy", "when_idle"))
+        yield (at,), Sentence("must have schedule or strategy, got neither; ", *fix)
     if patching.schedule is not None and patching.strategy is not None:
         yield (at,), "must have schedule or strategy, got both; remove schedule or strategy"
     if patching.rollback_batch is not None and patching.max_batch is None:
-        yield (at, "rollback_batch"), "needs max_batch, got none; add max_batch: {instances: 1}"
+        yield (at, "rollback_batch"), Sentence("needs max_batch, got none; ", _one_instance("max_batch", verb="add"))
+
+
+def _one_instance(key: str, *, verb: str = "set") -> Setting:
+    return Setting(key, "{instances: 1}", verb=verb, python="Batch(instances=1)")
 
 
 def batch_problems(group: GroupLike, _: Rows) -> Iterator[Placed]:
@@ -297,7 +312,7 @@ def batch_problems(group: GroupLike, _: Rows) -> Iterator[Placed]:
     for key, batch in batches.items():
         if batch is not None and (batch.instances is None) == (batch.percent is None):
             got = "neither" if batch.instances is None else "both"
-            yield ("patching", key), f"must have instances or percent, got {got}; set {key}: {{instances: 1}}"
+            yield ("patching", key), Sentence(f"must have instances or percent, got {got}; ", _one_instance(key))
 
 
 def autoscaling_problems(group: AnyGroupLike, rows: Rows) -> Iterator[Placed]:
@@ -305,9 +320,10 @@ def autoscaling_problems(group: AnyGroupLike, rows: Rows) -> Iterator[Placed]:
     if group.capacity == "training_plan":
         yield (
             ("capacity",),
-            (
+            Sentence(
                 "must be on_demand or spot in a group that Karpenter scales, got training_plan; set count to the"
-                " plan's nodes, or capacity: on_demand"
+                " plan's nodes, or ",
+                Stated("capacity", "on_demand"),
             ),
         )
     if group.deep_health_checks:
@@ -322,10 +338,11 @@ def autoscaling_problems(group: AnyGroupLike, rows: Rows) -> Iterator[Placed]:
         if row.architecture not in hyperpod.KARPENTER_ARCHITECTURES:
             yield (
                 ("count",),
-                (
+                Sentence(
                     f"must be above 0 for {row.name}: HyperPod's Karpenter supports"
-                    f" {listing(hyperpod.KARPENTER_ARCHITECTURES)} only, got {row.architecture}; set count: 1 or more,"
-                    " or name another instance type"
+                    f" {listing(hyperpod.KARPENTER_ARCHITECTURES)} only, got {row.architecture}; ",
+                    Setting("count", "1 or more"),
+                    ", or name another instance type",
                 ),
             )
 
@@ -337,15 +354,19 @@ def autoscaled_cluster_problems(*, node_recovery: str, provisioning: str, of: st
         ("automatic node recovery", "node_recovery", node_recovery, "automatic"),
     ):
         if value != needed:
-            yield f"needs {what}, got {key}: {value}; set {of}{key}: {needed}, or {way_out}"
+            said = (f"needs {what}, got ", Stated(key, value), "; ")
+            yield Sentence(*said, Setting(f"{of}{key}", needed), f", or {way_out}")
 
 
 def autoscaled_counts_problem(counts: Sequence[int], *, way_out: str) -> str | None:
     """Say that Karpenter has no group to scale, or the add-ons have no node to start on."""
     if 0 not in counts:
-        return (
-            "needs a group with count: 0, because Karpenter scales only these, got none; set count: 0 in one, or"
-            f" {way_out}"
+        return Sentence(
+            "needs a group with ",
+            Stated("count", 0),
+            ", because Karpenter scales only these, got none; ",
+            Setting("count", 0),
+            f" in one, or {way_out}",
         )
     if not any(counts):
         return (
@@ -548,7 +569,7 @@ def volume_key_problem(provisioning: str) -> str:
 
     Developer guide, "Customer managed AWS KMS key encryption for SageMaker HyperPod".
     """
-    return f"needs continuous provisioning, got provisioning: {provisioning}"
+    return Sentence("needs continuous provisioning, got ", Stated("provisioning", provisioning))
 
 
 def script_problems(group: GroupLike, _: Rows) -> Iterator[Placed]:

@@ -143,10 +143,11 @@ def kubectl_problem(version: str, *, key: str = "kubernetes_version") -> str | N
     package = f"aws-cdk.lambda-layer-kubectl-v{minor}"
     wanted = f"'hyperpod-cdk[kubernetes-{version}]'" if version in hyperpod_versions() else package
     near = min(installed, key=lambda each: (abs(each - int(minor)), -each), default=None) if minor.isdigit() else None
-    other = "" if near is None else f', or set {key}: "1.{near}"'
-    return (
+    other = () if near is None else (", or ", Setting(key, f'"1.{near}"'))
+    return Sentence(
         f'needs the kubectl layer of the same minor, got "{version}" and no package {package}; run pip install'
-        f" {wanted}{other}"
+        f" {wanted}",
+        *other,
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from hyperpod_cdk.catalog import _data, regions
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.catalog.rules import Bound, Pattern, listing, repeated
+from hyperpod_cdk.catalog.sentences import Sentence, Setting, Stated
 
 _DATA = _data.load("lustre")
 
@@ -184,7 +185,7 @@ def throughput_problem(throughput_mbps_per_tib: int, *, key: str = "throughput_m
         return None
     tiers = THROUGHPUTS_MBPS_PER_TIB
     fix = next((tier for tier in tiers if tier > throughput_mbps_per_tib), tiers[-1])
-    return f"must be {listing(tiers)} MB/s per TiB, got {throughput_mbps_per_tib}; set {key}: {fix}"
+    return Sentence(f"must be {listing(tiers)} MB/s per TiB, got {throughput_mbps_per_tib}; ", Setting(key, fix))
 
 
 def capacity_problem(
@@ -207,7 +208,7 @@ def capacity_problem(
         )
     else:
         allowed = f"{SMALLEST_CAPACITY_GIB} GiB or a multiple of {CAPACITY_STEP_GIB} GiB"
-    return f"must be {allowed}, got {capacity_gib}; set {key}: {fix}"
+    return Sentence(f"must be {allowed}, got {capacity_gib}; ", Setting(key, fix))
 
 
 def next_capacity_gib(capacity_gib: int, *, throughput_mbps_per_tib: int, efa: bool) -> int:
@@ -232,9 +233,10 @@ def tiering_throughput_problem(mbps: int, *, key: str = "throughput_capacity_mbp
     fix = min(TIERING_THROUGHPUT_MAXIMUM_MBPS, steps * TIERING_THROUGHPUT_STEP_MBPS)
     if mbps == fix:
         return None
-    return (
+    return Sentence(
         f"must be a multiple of {TIERING_THROUGHPUT_STEP_MBPS} MB/s up to {TIERING_THROUGHPUT_MAXIMUM_MBPS}, "
-        f"got {mbps}; set {key}: {fix}"
+        f"got {mbps}; ",
+        Setting(key, fix),
     )
 
 
@@ -246,9 +248,9 @@ def read_cache_problem(size_gib: int, *, throughput_capacity_mbps: int, key: str
     if smallest <= size_gib <= largest:
         return None
     fix = smallest if size_gib < smallest else largest
-    return (
-        f"must be between {smallest} and {largest} GiB at {throughput_capacity_mbps} MB/s, got {size_gib}; "
-        f"set {key}: {fix}"
+    return Sentence(
+        f"must be between {smallest} and {largest} GiB at {throughput_capacity_mbps} MB/s, got {size_gib}; ",
+        Setting(key, fix),
     )
 
 
@@ -278,8 +280,8 @@ def combination_problems(settings: Settings) -> Iterator[tuple[str, str]]:
     """Give the settings that FSx refuses because of other settings: the setting, and the sentence about it."""
     tiering = settings.storage_type == INTELLIGENT_TIERING
     if settings.deployment_type == SCRATCH and tiering:
-        fix = f"set storage_type: ssd, or {_PERSISTENT}"
-        yield "storage_type", f"must be ssd with {SCRATCH}, got {INTELLIGENT_TIERING}; {fix}"
+        said = f"must be ssd with {SCRATCH}, got {INTELLIGENT_TIERING}; "
+        yield "storage_type", Sentence(said, Setting("storage_type", "ssd"), ", or ", _PERSISTENT)
         return
     if settings.deployment_type == SCRATCH:
         yield from _beside_scratch(settings)
@@ -302,7 +304,8 @@ def _beside_scratch(settings: Settings) -> Iterator[tuple[str, str]]:
         ("from_backup", settings.from_backup or None),
     ):
         if value is not None:
-            yield name, f"must be left out with {SCRATCH}, which has none; remove it, or set {_PERSISTENT}"
+            said = f"must be left out with {SCRATCH}, which has none; remove it, or set "
+            yield name, Sentence(said, _PERSISTENT)
 
 
 def _beside_tiering(settings: Settings) -> Iterator[tuple[str, str]]:
@@ -315,36 +318,39 @@ def _beside_tiering(settings: Settings) -> Iterator[tuple[str, str]]:
         got = f"got {settings.throughput_mbps_per_tib}; set throughput_capacity_mbps instead"
         yield "throughput_mbps_per_tib", f"must be left out with {INTELLIGENT_TIERING}, {reason}, {got}"
     if settings.data_repositories:
-        got = f"got {settings.data_repositories}; remove them, or set storage_type: ssd"
-        yield "data_repositories", f"must be empty with {INTELLIGENT_TIERING}, {got}"
+        said = f"must be empty with {INTELLIGENT_TIERING}, got {settings.data_repositories}; remove them, or "
+        yield "data_repositories", Sentence(said, Setting("storage_type", "ssd"))
     if settings.throughput_capacity_mbps is None:
-        fix = f"set throughput_capacity_mbps: {TIERING_THROUGHPUT_STEP_MBPS}"
-        yield "throughput_capacity_mbps", f"is required with {INTELLIGENT_TIERING}; {fix}"
+        fix = Setting("throughput_capacity_mbps", TIERING_THROUGHPUT_STEP_MBPS)
+        yield "throughput_capacity_mbps", Sentence(f"is required with {INTELLIGENT_TIERING}; ", fix)
     if settings.read_cache is None:
-        fix = "set read_cache: {sizing: proportional}, or {sizing: none}"
-        yield "read_cache", f"is required with {INTELLIGENT_TIERING}; {fix}"
+        cache = "{sizing: proportional}, or {sizing: none}"
+        fix = Setting("read_cache", cache, python='ReadCache(sizing="proportional"), or ReadCache(sizing="none")')
+        yield "read_cache", Sentence(f"is required with {INTELLIGENT_TIERING}; ", fix)
     elif settings.read_cache == _PROVISIONED and settings.read_cache_gib is None:
-        fix = "add size_gib, or set sizing: proportional"
-        yield "read_cache.size_gib", f"is required with sizing: {_PROVISIONED}; {fix}"
+        given = Stated("sizing", _PROVISIONED)
+        fix = Setting("sizing", "proportional")
+        yield "read_cache.size_gib", Sentence("is required with ", given, "; add size_gib, or ", fix)
     elif settings.read_cache != _PROVISIONED and settings.read_cache_gib is not None:
-        fix = f"set sizing: {_PROVISIONED}, or remove it"
-        got = f"got {settings.read_cache_gib}"
-        yield "read_cache.size_gib", f"must be left out with sizing: {settings.read_cache}, {got}; {fix}"
+        given, got = Stated("sizing", settings.read_cache), f", got {settings.read_cache_gib}; "
+        fix = Setting("sizing", _PROVISIONED)
+        yield "read_cache.size_gib", Sentence("must be left out with ", given, got, fix, ", or remove it")
 
 
 def _beside_ssd(settings: Settings) -> Iterator[tuple[str, str]]:
     if settings.capacity_gib is None:
-        yield "capacity_gib", f"is missing; add capacity_gib, such as capacity_gib: {SMALLEST_CAPACITY_GIB}"
+        example = Stated("capacity_gib", SMALLEST_CAPACITY_GIB)
+        yield "capacity_gib", Sentence("is missing; add capacity_gib, such as ", example)
     for name, value in (
         ("throughput_capacity_mbps", settings.throughput_capacity_mbps),
         ("read_cache", settings.read_cache),
     ):
         if value is not None:
-            fix = f"remove it, or set storage_type: {INTELLIGENT_TIERING}"
-            yield name, f"must be left out with ssd, because it belongs to {INTELLIGENT_TIERING}; {fix}"
+            said = f"must be left out with ssd, because it belongs to {INTELLIGENT_TIERING}; remove it, or "
+            yield name, Sentence(said, Setting("storage_type", INTELLIGENT_TIERING))
 
 
-_PERSISTENT = "deployment_type: persistent_2"
+_PERSISTENT = Stated("deployment_type", "persistent_2")
 _PROVISIONED = "provisioned"
 
 
@@ -353,7 +359,8 @@ def tiering_metadata_iops_problem(iops: int, *, key: str = "metadata_iops") -> s
     if iops in TIERING_METADATA_IOPS:
         return None
     fix = next((value for value in TIERING_METADATA_IOPS if value > iops), TIERING_METADATA_IOPS[-1])
-    return f"must be {listing(TIERING_METADATA_IOPS)} with {INTELLIGENT_TIERING}, got {iops}; set {key}: {fix}"
+    said = f"must be {listing(TIERING_METADATA_IOPS)} with {INTELLIGENT_TIERING}, got {iops}; "
+    return Sentence(said, Setting(key, fix))
 
 
 def metadata_iops_problem(iops: int, *, key: str = "metadata_iops") -> str | None:
@@ -362,9 +369,9 @@ def metadata_iops_problem(iops: int, *, key: str = "metadata_iops") -> str | Non
     if iops == fix:
         return None
     small = ", ".join(str(value) for value in METADATA_IOPS_SMALL)
-    return (
-        f"must be {small} or a multiple of {METADATA_IOPS_STEP} up to {METADATA_IOPS_MAXIMUM}, got {iops}; "
-        f"set {key}: {fix}"
+    return Sentence(
+        f"must be {small} or a multiple of {METADATA_IOPS_STEP} up to {METADATA_IOPS_MAXIMUM}, got {iops}; ",
+        Setting(key, fix),
     )
 
 
@@ -387,7 +394,7 @@ def region_problem(region: str, *, efa: bool, deployment_type: str = DEPLOYMENT_
     if region in unavailable.get(deployment_type, ()):
         return f"FSx for Lustre does not offer {deployment_type} file systems in {region}; leave it out there"
     if efa and region in unavailable["EFA"]:
-        return f"FSx for Lustre does not offer EFA in {region}; set efa: false"
+        return Sentence(f"FSx for Lustre does not offer EFA in {region}; ", Setting("efa", "false"))
     return None
 
 
@@ -405,18 +412,24 @@ def local_zone_problems(az_id: str, settings: Settings) -> Iterator[tuple[str, s
         kind = DEPLOYMENT_TYPES[settings.deployment_type]
         yield (
             "deployment_type",
-            f"FSx for Lustre does not offer {kind} file systems {there}; set deployment_type: {offered[0]}",
+            Sentence(
+                f"FSx for Lustre does not offer {kind} file systems {there}; ", Setting("deployment_type", offered[0])
+            ),
         )
     elif settings.storage_type == INTELLIGENT_TIERING:
-        yield "storage_type", f"FSx for Lustre does not offer {INTELLIGENT_TIERING} {there}; set storage_type: ssd"
+        said = f"FSx for Lustre does not offer {INTELLIGENT_TIERING} {there}; "
+        yield "storage_type", Sentence(said, Setting("storage_type", "ssd"))
     if settings.efa:
-        yield "efa", f"FSx for Lustre does not offer EFA {there}; set efa: false"
+        yield "efa", Sentence(f"FSx for Lustre does not offer EFA {there}; ", Setting("efa", "false"))
     tiers: list[int] = _LOCAL_ZONES["throughput_mbps_per_tib"]
     got = settings.throughput_mbps_per_tib
     if got is not None and got in THROUGHPUTS_MBPS_PER_TIB and got not in tiers:
         yield (
             "throughput_mbps_per_tib",
-            f"must be {listing(tiers)} MB/s per TiB {there}, got {got}; set throughput_mbps_per_tib: {tiers[-1]}",
+            Sentence(
+                f"must be {listing(tiers)} MB/s per TiB {there}, got {got}; ",
+                Setting("throughput_mbps_per_tib", tiers[-1]),
+            ),
         )
 
 

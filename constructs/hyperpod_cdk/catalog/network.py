@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from hyperpod_cdk.catalog import _data, quotas
 from hyperpod_cdk.catalog.rules import Bound
+from hyperpod_cdk.catalog.sentences import Removal, Sentence, Setting, Stated, in_python
 
 _DATA = _data.load("network")
 
@@ -195,7 +196,8 @@ def slots(vpc_cidr: str) -> tuple[str, ...]:
     try:
         block = IPv4Network(vpc_cidr)
     except ValueError:
-        raise ValueError(f"vpc_cidr: {cidr_problem(vpc_cidr, key='vpc_cidr')}") from None
+        problem = cidr_problem(vpc_cidr, key="vpc_cidr")
+        raise ValueError(f"vpc_cidr: {problem and in_python(problem)}") from None
     rule: dict[str, int] = _DATA["slots"]
     bits = rule["count"].bit_length() - 1
     prefix = min(LONGEST_PREFIX, max(rule["largest_prefix"], block.prefixlen + bits))
@@ -213,9 +215,10 @@ def vpc_size_problem(cidr: str, *, key: str) -> str | None:
     if block.prefixlen <= LONGEST_VPC_PREFIX:
         return None
     wider = IPv4Network((block.network_address, LONGEST_VPC_PREFIX), strict=False)
-    return (
+    return Sentence(
         f"must be /{LONGEST_VPC_PREFIX} or larger, to hold the subnets of the control plane and of the NAT"
-        f" gateways, got {block}; set {key}: {wider}"
+        f" gateways, got {block}; ",
+        Setting(key, str(wider)),
     )
 
 
@@ -252,6 +255,9 @@ def smallest_prefix_for(addresses: int) -> int:
     )
 
 
+_NOT_CANONICAL = 'must be a CIDR block in its canonical form, got "{}"; '
+
+
 def block_problem(cidr: str, *, key: str = "cidr", fitted: Callable[[IPv4Network], str] = str) -> str | None:
     """Say why ``cidr`` is not an IPv4 block, of any size that a security group rule accepts, or give None.
 
@@ -262,7 +268,7 @@ def block_problem(cidr: str, *, key: str = "cidr", fitted: Callable[[IPv4Network
     except ValueError:
         return f'must be an IPv4 CIDR block such as 10.0.0.0/16, got "{cidr}"; correct {key}'
     if str(network) != cidr:
-        return f'must be a CIDR block in its canonical form, got "{cidr}"; set {key}: {fitted(network)}'
+        return Sentence(_NOT_CANONICAL.format(cidr), Setting(key, str(fitted(network))))
     return None
 
 
@@ -306,7 +312,7 @@ def public_cidr_problem(cidr: str, *, key: str = "cidr") -> str | None:
     except ValueError:
         return f'must be an IPv4 CIDR block, got "{cidr}"; write {YOUR_BLOCKS}'
     if str(network) != cidr:
-        return f'must be a CIDR block in its canonical form, got "{cidr}"; set {key}: {network}'
+        return Sentence(_NOT_CANONICAL.format(cidr), Setting(key, str(network)))
     for block, name in _PUBLIC_ENDPOINT["reserved"].items():
         if network.subnet_of(IPv4Network(block)):
             return (
@@ -345,7 +351,7 @@ def service_cidr_problem(cidr: str, *, key: str = "cidr") -> str | None:
     if "/" not in cidr or str(network) != cidr:
         prefix = min(max(network.prefixlen, shortest), longest)
         fitted = IPv4Network((network.network_address, prefix), strict=False)
-        return f'must be a CIDR block in its canonical form, got "{cidr}"; set {key}: {fitted}'
+        return Sentence(_NOT_CANONICAL.format(cidr), Setting(key, str(fitted)))
     if not shortest <= network.prefixlen <= longest:
         return (
             f"must be between /{shortest} and /{longest}, got /{network.prefixlen}; write {key} with a prefix between"
@@ -386,7 +392,8 @@ def nat_gateways_problem(count: int, *, zones: int) -> str | None:
     """Say that there are more NAT gateways than availability zones, or give None."""
     if count <= zones:
         return None
-    return f"must be at most {zones}, one for each availability zone, got {count}; set nat_gateways: {zones}"
+    said = f"must be at most {zones}, one for each availability zone, got {count}; "
+    return Sentence(said, Setting("nat_gateways", zones))
 
 
 def control_plane_subnets_problem(count: int) -> str | None:
@@ -403,10 +410,13 @@ def private_endpoint_problem(endpoint_access: str, cidrs: Sequence[str]) -> str 
     """Say that blocks are listed for a public endpoint that does not exist, or give None."""
     if endpoint_access != "private" or not cidrs:
         return None
-    return (
-        "must be left out with endpoint_access: private, because there is no public endpoint; remove"
-        " public_access_cidrs"
-        " or set endpoint_access: public_and_private"
+    return Sentence(
+        "must be left out with ",
+        Stated("endpoint_access", "private"),
+        ", because there is no public endpoint; ",
+        Removal("public_access_cidrs"),
+        " or ",
+        Setting("endpoint_access", "public_and_private"),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Self
@@ -9,11 +10,15 @@ from typing import Self
 
 @dataclass(frozen=True)
 class Setting:
-    """What to set a key to: ``set count: 2``; ``verb`` is the verb, such as ``add`` for a missing key."""
+    """What to set a key to: ``set count: 2``; ``verb`` is the verb, such as ``add`` for a missing key.
+
+    ``python`` is the value as code for callers of constructs, if it is an object of a class there.
+    """
 
     key: str
     value: object
     verb: str = "set"
+    python: str = ""
 
     def __str__(self) -> str:
         return f"{self.verb} {self.key}: {self.value}"
@@ -156,6 +161,38 @@ def by_option(option: str) -> Callable[[Advice], str]:
     return said
 
 
+def in_python(message: str) -> str:
+    """Give a sentence in the words of a caller of constructs: ``set count=2`` in place of ``set count: 2``."""
+    return in_words_of(message, _by_argument)
+
+
+def _by_argument(advice: Advice) -> str:
+    match advice:
+        case Setting():
+            value = advice.python or _as_code(advice.value)
+            if value is not None and _ARGUMENT.fullmatch(advice.key):
+                return f"{advice.verb} {advice.key}={value}"
+            return f"{advice.verb} {advice.key} {'to' if advice.verb == 'set' else 'as'} {value or advice.value}"
+        case Stated():
+            return f"{advice.key}={_as_code(advice.value)}"
+        case _:
+            return str(advice)
+
+
+_ARGUMENT = re.compile(r"[a-z_]\w*(\.\w+|\[\w+\])*")
+
+
+def _as_code(value: object) -> str | None:
+    """Give a value as Python writes it; None of words about it, such as ``2 or more``."""
+    if not isinstance(value, str):
+        return repr(value)
+    if value in {"true", "false"}:
+        return value.capitalize()
+    if " " in value:
+        return None
+    return value if value.startswith('"') else f'"{value}"'
+
+
 def _flat(parts: tuple[str | Advice, ...]) -> Iterator[str | Advice]:
     for part in parts:
         yield from part.parts if isinstance(part, Sentence) else (part,)
@@ -176,6 +213,7 @@ def _changed(part: str | Advice, change: Callable[[str], str]) -> str | Advice:
         return change(part)
     match part:
         case Setting() | Stated():
-            return replace(part, value=change(str(part.value)))
+            # a number stays one, which code writes without quotes
+            return replace(part, value=change(part.value)) if isinstance(part.value, str) else part
         case _:
             return _with_example(part, change)

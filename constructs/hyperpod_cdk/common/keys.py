@@ -14,6 +14,7 @@ from constructs import Construct, IConstruct, IValidation
 
 from hyperpod_cdk.catalog import arns, regions
 from hyperpod_cdk.catalog.rules import Pattern
+from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import withdraw_log_group
 from hyperpod_cdk.common.log_settings import SETTINGS, LogSettings
 from hyperpod_cdk.common.selection import resources_of
@@ -89,7 +90,7 @@ class EncryptionKey(Construct):
             )
         for key, text, pattern in (("alias", alias, ALIAS), ("description", description, DESCRIPTION)):
             if text is not None and not Token.is_unresolved(text) and (problem := pattern.problem(text, key=key)):
-                raise ValueError(f"{key}: {problem}")
+                raise ValueError(f"{key}: {in_python(problem)}")
         self.key: kms.IKey
         if arn is not None and not Token.is_unresolved(arn):
             _check_arn(arn, region=Stack.of(self).region)
@@ -199,4 +200,4 @@ def _check_arn(arn: str, *, region: str) -> None:
         partition = regions.partition_of(region) or arns.arn_parts(arn).partition
         problem = arns.key_reach_problem(arn, partition=partition, region=region)
     if problem:
-        raise ValueError(f"arn: {problem}")
+        raise ValueError(f"arn: {in_python(problem)}")

@@ -1,4 +1,7 @@
-"""Arguments of constructs, judged as the environment file's values are: by the field of a section, in its sentence."""
+"""Arguments of constructs, judged as the environment file's values are: by the field of a section.
+
+The sentences are those of the file, in the words of a caller in Python.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from pydantic_core import ErrorDetails
 from hyperpod_cdk.catalog import instance_types
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.catalog.rules import Pattern
+from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.config.documents import tidy
 from hyperpod_cdk.config.problems import ValueProblem, translate
 from hyperpod_cdk.config.shape import item_type
@@ -52,7 +56,7 @@ def refused(
         argument = (called or {}).get(name, name)
         asked = section if argument == name else _with_its_field_called(section, name, argument)
         for problem in field_problems(asked, argument, value):
-            yield _written(problem.path), problem.message
+            yield _written(problem.path), in_python(problem.message)
 
 
 def field_problems(section: type[BaseModel], name: str, value: Any) -> Sequence[ValueProblem]:
@@ -83,7 +87,7 @@ def refuse_unlike(pattern: Pattern, **values: str | Sequence[str] | None) -> Non
         texts = {name: value} if value is None or isinstance(value, str) else _items(name, value)
         for key, text in texts.items():
             if text is not None and not is_token(text) and (problem := pattern.problem(text, key=key)):
-                raise ValueError(f"{key}: {problem}")
+                raise ValueError(f"{key}: {in_python(problem)}")
 
 
 def unknown_type_problem(

@@ -13,7 +13,7 @@ from pydantic.config import JsonDict
 from hyperpod_cdk.catalog import network as rules
 from hyperpod_cdk.catalog import regions
 from hyperpod_cdk.catalog.rules import Bound
-from hyperpod_cdk.catalog.sentences import Choosing, Sentence
+from hyperpod_cdk.catalog.sentences import Choosing, Sentence, Setting
 from hyperpod_cdk.config.section import Check, Section, counted, entries, within
 from hyperpod_cdk.config.source import DataPath
 
@@ -156,9 +156,9 @@ def _service_problem(value: str, key: str) -> str | None:
     if re.fullmatch(_SERVICE, value) and not value.startswith(("com.", "cn.")):
         return None
     short = value.split(".", 3)[-1] if value.startswith("com.amazonaws.") else "secretsmanager"
-    return (
-        f'must be the part of an endpoint\'s name after the region, such as secretsmanager, got "{value}"; set'
-        f" {key}: {short}"
+    return Sentence(
+        f'must be the part of an endpoint\'s name after the region, such as secretsmanager, got "{value}"; ',
+        Setting(key, short),
     )
 
 

@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 
 from hyperpod_cdk.catalog import aws_words
 from hyperpod_cdk.catalog.rules import listing
-from hyperpod_cdk.catalog.sentences import Advice, Choosing, Example, Sentence
+from hyperpod_cdk.catalog.sentences import Advice, Choosing, Example, Sentence, Setting, Stated
 from hyperpod_cdk.config.draft import Faults
 from hyperpod_cdk.config.shape import bare, field_at, item_type, model_of, places_of, type_at
 from hyperpod_cdk.config.source import Ambiguous, DataPath, Refused, Source, describe
@@ -260,7 +260,7 @@ def _type_message(model: type[BaseModel], source: Source, path: DataPath, value:
     if model_of(annotation) is not None or get_origin(kind) is dict:
         return _mapping_message(value, key, annotation, is_required=_is_required(model, path))
     if get_origin(kind) is tuple:
-        return f"must be a list, got {describe(value)}; {_list_fix(model, path, value, key)}"
+        return Sentence(f"must be a list, got {describe(value)}; ", _list_fix(model, path, value, key))
     messages: dict[Any, Callable[[Source, DataPath, object, str, Any], str]] = {
         int: _number_message,
         float: _fraction_message,
@@ -269,7 +269,8 @@ def _type_message(model: type[BaseModel], source: Source, path: DataPath, value:
     number = _without_unit(key, value) if kind in {int, float} and isinstance(value, str) else None
     if number is not None and _refusal(model, path, number) is None:
         what = "a whole number" if kind is int else "a number"
-        return f"must be {what}, without a unit, got {describe(value)}; write {key}: {number}"
+        said = f"must be {what}, without a unit, got {describe(value)}; "
+        return Sentence(said, Setting(key, number, verb="write"))
     info = field_at(model, path)
     example = info.examples[0] if info is not None and info.examples else None
     if kind is str:
@@ -362,7 +363,8 @@ def _list_fix(model: type[BaseModel], path: DataPath, value: object, key: str) -
         return f"write '- ' before the first key of {key} and indent the others as far, or in braces {key}: [{{...}}]"
     items = value.split() if isinstance(value, str) and value.strip() else [value]
     if _refusal(model, path, items) is None:
-        return f"set {key}: [{', '.join(_as_yaml(each) for each in items)}]"
+        listed = f"[{', '.join(_as_yaml(each) for each in items)}]"
+        return Sentence(Setting(key, listed, python=json.dumps(items, ensure_ascii=False)))
     kind = bare(item_type(type_at(model, path)))
     shown = f", such as {key}: [{get_args(kind)[0]}]" if get_origin(kind) is Literal else ""
     return f"write its items below {key}, each after '- '{shown}"
@@ -385,12 +387,13 @@ def _text_message(model: type[BaseModel], source: Source, path: DataPath, value:
     problem = _refusal(model, path, written)
     if problem:
         return Sentence(f"{said}; as text it ", _of_the_file(problem, source, as_text))
-    return f"{said}; write {key}: {as_text}"
+    return Sentence(said, "; ", Setting(key, as_text, verb="write", python=as_text))
 
 
 def _number_message(source: Source, path: DataPath, value: object, key: str, example: object) -> str:  # noqa: ARG001
     if isinstance(value, str) and value.strip().isdecimal():
-        return f"must be a whole number, got the text {describe(value)}; write {key}: {int(value)} without quotes"
+        said = f"must be a whole number, got the text {describe(value)}; "
+        return Sentence(said, Setting(key, int(value), verb="write"), " without quotes")
     if isinstance(value, Ambiguous):
         return f"must be a whole number, got {value.text}, which YAML reads as {value.reading}; write plain digits"
     shown = f"digits, such as {key}: {_as_yaml(example)}" if example is not None else f"digits after {key}:"
@@ -399,7 +402,8 @@ def _number_message(source: Source, path: DataPath, value: object, key: str, exa
 
 def _fraction_message(source: Source, path: DataPath, value: object, key: str, example: object) -> str:  # noqa: ARG001
     if isinstance(value, str) and value.strip().replace(".", "", 1).isdecimal():
-        return f"must be a number, got the text {describe(value)}; write {key}: {value.strip()} without quotes"
+        fix = Setting(key, value.strip(), verb="write", python=value.strip())
+        return Sentence(f"must be a number, got the text {describe(value)}; ", fix, " without quotes")
     shown = f"digits, such as {key}: {_as_yaml(example)}" if example is not None else f"digits after {key}:"
     return f"must be a number, got {describe(value)}; write {shown}"
 
@@ -407,8 +411,9 @@ def _fraction_message(source: Source, path: DataPath, value: object, key: str, e
 def _truth_message(source: Source, path: DataPath, value: object, key: str, example: object) -> str:  # noqa: ARG001
     word = value.text if isinstance(value, Ambiguous) else value
     meant = "false" if str(word).lower() in {"no", "off", "false", "n", "0"} else "true"
-    fix = f"write {key}: {meant}" if isinstance(word, str | int) else f"write {key}: true or {key}: false"
-    return f"must be true or false, got {describe(value)}; {fix}"
+    fix = Setting(key, meant, verb="write")
+    other = () if isinstance(word, str | int) else (" or ", Stated(key, "false"))
+    return Sentence(f"must be true or false, got {describe(value)}; ", fix, *other)
 
 
 def _as_yaml(value: object) -> str:

@@ -8,6 +8,7 @@ from pydantic import Field, Strict
 
 from hyperpod_cdk.catalog import governance
 from hyperpod_cdk.catalog.rules import Bound
+from hyperpod_cdk.catalog.sentences import Sentence, Setting
 from hyperpod_cdk.config.eks import RoleArn
 from hyperpod_cdk.config.instance_group import InstanceTypeName
 from hyperpod_cdk.config.section import Check, Section, counted, filled, like, within
@@ -18,14 +19,15 @@ def _profile_problem(profile: str, key: str) -> str | None:
     if profile in governance.PARTITION_PROFILES:
         return None
     near = closest(profile, governance.PARTITION_PROFILES) or closest(f"mig-{profile}", governance.PARTITION_PROFILES)
-    fix = f"did you mean {near}?" if near else f"set {key}: mig-3g.40gb or another profile of the type"
-    return f'must be a MIG profile that compute quotas take, got "{profile}"; {fix}'
+    fix = f"did you mean {near}?" if near else Setting(key, "mig-3g.40gb or another profile of the type")
+    return Sentence(f'must be a MIG profile that compute quotas take, got "{profile}"; ', fix)
 
 
 def _quantity_problem(quantity: str, key: str) -> str | None:
     if governance.QUANTITY.matches(quantity):
         return None
-    return f'must be {governance.QUANTITY.describes}, got "{quantity}"; set {key}: "64", "512Gi" or the like'
+    fix = Setting(key, '"64", "512Gi" or the like')
+    return Sentence(f'must be {governance.QUANTITY.describes}, got "{quantity}"; ', fix)
 
 
 Quantity = Annotated[str, Check(_quantity_problem, "pattern", {"pattern": f"^(?:{governance.QUANTITY.regex})$"})]

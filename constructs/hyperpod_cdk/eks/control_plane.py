@@ -22,6 +22,7 @@ from hyperpod_cdk.catalog import arns as arn_rules
 from hyperpod_cdk.catalog import kubernetes, regions
 from hyperpod_cdk.catalog import network as network_rules
 from hyperpod_cdk.catalog.rules import repeated_problem
+from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import (
     MANAGED_POLICY,
     acknowledge,
@@ -491,7 +492,7 @@ def _check_addon_versions(versions: Mapping[str, str]) -> None:
     for name, version in versions.items():
         problem = addon_rules.version_problem(name, version)
         if problem:
-            raise ValueError(f"addon_versions[{name!r}]: {problem}")
+            raise ValueError(f"addon_versions[{name!r}]: {in_python(problem)}")
 
 
 def _role_suffix(arn: str) -> str:
@@ -509,7 +510,7 @@ def _check_administrators(scope: Construct, role_arns: Sequence[str]) -> None:
         if partition and not is_token(arn):
             problem = arn_rules.role_partition_problem(arn, partition=partition, region=region)
             if problem:
-                raise ValueError(f"admin_role_arns[{index}]: {problem}")
+                raise ValueError(f"admin_role_arns[{index}]: {in_python(problem)}")
 
 
 def _check_home(scope: Construct, *, kubectl_role_arn: str | None, oidc_provider_arn: str | None) -> None:
@@ -528,13 +529,13 @@ def _check_home(scope: Construct, *, kubectl_role_arn: str | None, oidc_provider
         if problem is None and key == "oidc_provider_arn" and not is_token(stack.region):
             problem = arn_rules.issuer_problem(arn, region=stack.region, key=key)
         if problem:
-            raise ValueError(f"{key}: {problem}")
+            raise ValueError(f"{key}: {in_python(problem)}")
 
 
 def _endpoint_access(kind: Literal["public_and_private", "private"], cidrs: Sequence[str]) -> eks.EndpointAccess:
     if kind == "private":
         if problem := network_rules.private_endpoint_problem(kind, cidrs):
-            raise ValueError(f"public_access_cidrs: {problem}")
+            raise ValueError(f"public_access_cidrs: {in_python(problem)}")
         return eks.EndpointAccess.PRIVATE
     problem = network_rules.PUBLIC_ACCESS_CIDRS.count_problem(len(cidrs), what="blocks")
     if problem is not None:
@@ -546,7 +547,7 @@ def _kubectl_layer(scope: Construct, kubernetes_version: str) -> lambda_.ILayerV
     minor = kubernetes_version.removeprefix("1.")
     problem = kubernetes.kubectl_problem(kubernetes_version)
     if problem is not None:
-        raise ValueError(f"kubernetes_version: {problem}")
+        raise ValueError(f"kubernetes_version: {in_python(problem)}")
     module = importlib.import_module(f"aws_cdk.lambda_layer_kubectl_v{minor}")
     layer: lambda_.ILayerVersion = getattr(module, f"KubectlV{minor}Layer")(scope, "KubectlLayer")
     return layer
@@ -556,4 +557,6 @@ def _warn_about_version(scope: Construct, kubernetes_version: str) -> None:
     # which versions HyperPod accepts is from a dated table, not certain
     problem = kubernetes.version_problem(kubernetes_version)
     if problem:
-        Annotations.of(scope).add_warning_v2("hyperpod-cdk:kubernetes-version", f"kubernetes_version: {problem}")
+        Annotations.of(scope).add_warning_v2(
+            "hyperpod-cdk:kubernetes-version", f"kubernetes_version: {in_python(problem)}"
+        )

@@ -16,6 +16,7 @@ from hyperpod_cdk.catalog import addons, operators
 from hyperpod_cdk.catalog.closest import closest
 from hyperpod_cdk.catalog.kubernetes import SERVICE_ACCOUNT_NAME
 from hyperpod_cdk.catalog.rules import Pattern
+from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, RESOURCE, acknowledge
 from hyperpod_cdk.common.manifests import answer_in_time
 from hyperpod_cdk.common.stack_arns import arn_of_aws
@@ -81,7 +82,7 @@ class NodeAddon(Construct):
         if addon_version and not cdk.Token.is_unresolved(addon_version):
             problem = addons.version_problem(addon_name, addon_version, key="addon_version")
             if problem:
-                raise ValueError(f"{addon_name} {problem}")
+                raise ValueError(f"{addon_name} {in_python(problem)}")
         self.addon: eks.CfnAddon = eks.CfnAddon(
             self,
             "Resource",

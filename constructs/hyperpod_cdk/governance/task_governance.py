@@ -374,7 +374,7 @@ def _queue_problem(team: Team, addon_version: str | None) -> str | None:
     if addon_version is None or not team.default_queue:
         return None
     problem = governance.default_queue_problem(addon_version)
-    return problem and f"{problem}; raise addon_version, or set default_queue: false"
+    return problem and f"{problem}; raise addon_version, or set default_queue=False"
 
 
 def _partition_problems(region: str, team: Team) -> Iterator[str | None]:
@@ -387,10 +387,7 @@ def _partition_problems(region: str, team: Team) -> Iterator[str | None]:
 def _classes(ordering: str, classes: Sequence[PriorityClass]) -> list[dict[str, Any]]:
     if ordering != "priority":
         if classes:
-            raise ValueError(
-                f"task governance: priority_classes: must be left out with ordering: {ordering}, "
-                f"got {len(classes)}; remove them or set ordering: priority"
-            )
+            check(governance.unranked_classes_problem(ordering), where="task governance: priority_classes")
         return []
     chosen = classes or [PriorityClass(name=n, weight=w) for n, w in governance.DEFAULT_PRIORITY_CLASSES]
     check(

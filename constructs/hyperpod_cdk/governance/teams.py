@@ -10,6 +10,7 @@ from typing import Any, Literal
 from hyperpod_cdk.catalog import governance, instance_types
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.catalog.rules import repeated, repeated_problem
+from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.config import task_governance as fields
 from hyperpod_cdk.config.arguments import is_token, refuse, unknown_type_problem
 
@@ -109,7 +110,7 @@ class QuotaRow:
             for keys, problem in governance.accelerator_problems(
                 numbers, accelerators=self.accelerators, profile=profile
             ):
-                check(f"{'.'.join(keys)}: {problem}", where=where)
+                check(f"{'.'.join(keys)}: {in_python(problem)}", where=where)
 
     @property
     def key(self) -> str:
@@ -344,4 +345,4 @@ def check(*problems: str | None, where: str) -> None:
     """Raise the first problem as a ValueError that names its place."""
     for problem in problems:
         if problem is not None:
-            raise ValueError(f"{where}: {problem}")
+            raise ValueError(f"{where}: {in_python(problem)}")

@@ -12,6 +12,7 @@ from constructs import Construct
 
 from hyperpod_cdk.catalog import addons, arns, regions, s3_places
 from hyperpod_cdk.catalog.rules import repeated_problem
+from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.common.stack_arns import arn_here
 from hyperpod_cdk.config import checkpointing as fields
@@ -111,7 +112,7 @@ def _check(
     if problem := addons.service_account_problem(namespace, service_account):
         raise ValueError(f"service_account: {problem}")
     for index, problem in s3_places.overlaps([each for each in buckets if not is_token(each)], key="buckets"):
-        raise ValueError(f"buckets[{index}]: {problem}")
+        raise ValueError(f"buckets[{index}]: {in_python(problem)}")
     known = [arn for arn in kms_key_arns if not is_token(arn)]
     if problem := repeated_problem(known, key="kms_key_arns"):
         raise ValueError(problem)

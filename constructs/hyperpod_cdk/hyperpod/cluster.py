@@ -14,6 +14,7 @@ from constructs import Construct, IDependable
 from hyperpod_cdk.catalog import hyperpod
 from hyperpod_cdk.catalog import instance_groups as rules
 from hyperpod_cdk.catalog.rules import same_name_problem
+from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import acknowledge, ignore_in_template
 from hyperpod_cdk.common.removal import goes_with_its_stack
 from hyperpod_cdk.config.arguments import is_token, problems, refuse_unlike
@@ -312,7 +313,7 @@ def _problems(
     tags: Mapping[str, str],
 ) -> Iterator[str]:
     if not is_token(cluster_name) and (problem := hyperpod.CLUSTER_NAME.problem(cluster_name, key="cluster_name")):
-        yield f"cluster_name {problem}"
+        yield f"cluster_name {in_python(problem)}"
     yield from problems(HyperPod, {"node_recovery": node_recovery, "provisioning": provisioning})
     for key, count, bound, what in (
         ("vpc_subnets", len(vpc_subnets), hyperpod.SUBNETS, "subnets"),
@@ -332,13 +333,13 @@ def _problems(
     if percent is not None and not is_token(percent):
         problem = hyperpod.TIERED_CHECKPOINTING_MEMORY_PERCENT.problem(percent, key=key)
         if problem:
-            yield f"{key} {problem}"
+            yield f"{key} {in_python(problem)}"
     yield from _group_problems(stack, instance_groups, lifecycle, provisioning)
     with_keys = [each.name for each in instance_groups if each.volume_kms_key_arn is not None]
     for name in with_keys if provisioning != "continuous" else ():
         problem = rules.volume_key_problem(provisioning)
         yield (
-            f'instance group "{name}": volume_kms_key_arn {problem}; set provisioning: continuous, or leave'
+            f'instance group "{name}": volume_kms_key_arn {in_python(problem)}; set provisioning="continuous", or leave'
             " volume_kms_key_arn out"
         )
     if isinstance(restricted_dependencies, str) and restricted_dependencies != "installed":
@@ -400,9 +401,9 @@ def _autoscaling_problems(groups: Sequence[InstanceGroup], *, node_recovery: str
     way_out = "leave out autoscaling"
     needed = {"node_recovery": node_recovery, "provisioning": provisioning}
     for problem in rules.autoscaled_cluster_problems(**needed, of="", way_out=way_out):
-        yield f"autoscaling {problem}"
+        yield f"autoscaling {in_python(problem)}"
     if lacking := rules.autoscaled_counts_problem([group.count for group in groups], way_out=way_out):
-        yield f"autoscaling {lacking}"
+        yield f"autoscaling {in_python(lacking)}"
     for group in groups:
         if group.count == 0 and (unscaled := group.autoscaling_problem()):
             yield f'instance group "{group.name}": {unscaled}'

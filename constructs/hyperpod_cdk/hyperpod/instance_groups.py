@@ -14,6 +14,7 @@ from hyperpod_cdk.catalog import arns, hyperpod, kubernetes, regions
 from hyperpod_cdk.catalog import instance_groups as rules
 from hyperpod_cdk.catalog import instance_types as catalog
 from hyperpod_cdk.catalog.rules import Bound, Pattern
+from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.config import instance_group as fields
 from hyperpod_cdk.config.arguments import is_token, refused, unknown_type_problem
 from hyperpod_cdk.config.section import Section
@@ -141,7 +142,8 @@ class InstanceGroup:
     kind of capacity of a group that exists: give the changed group a new name. Raises ValueError unless it is 1 to 63
     letters, digits and hyphens.
 
-    ``count`` (int, nodes): nodes of the group; 0 is allowed. Raises ValueError unless it is 0 to 6758.
+    ``count`` (int, nodes): nodes of the group; 0 is allowed. Raises ValueError for less than 0, and for more
+    than HyperPod takes.
 
     ``subnet`` (ec2.ISubnet): private subnet in the group's availability zone. Raises ValueError for None.
 
@@ -349,23 +351,23 @@ class InstanceGroup:
         if self.availability_zone_id is not None and not is_token(self.availability_zone_id) and not is_token(region):
             problem = regions.az_id_problem(self.availability_zone_id, region=region)
             if problem:
-                return f"availability_zone_id {problem}"
+                return f"availability_zone_id {in_python(problem)}"
         here = {"region": "" if is_token(region) else region, "account": "" if is_token(account) else account}
         for name in self.types if here["region"] else ():
             if problem := rules.ultraserver_region_problem(name, region=region):
-                return f"{'instance_type' if self.instance_type else 'instance_types'} {problem}"
+                return f"{'instance_type' if self.instance_type else 'instance_types'} {in_python(problem)}"
         role = self.execution_role_arn
         if role is not None and not is_token(role) and here["account"] and here["region"]:
             of_region = regions.partition_of(region) or arns.arn_parts(role).partition
             key = "execution_role_arn"
             if problem := arns.home_problem("a role", role, partition=of_region, account=account, key=key):
-                return f"{key} {problem}"
+                return f"{key} {in_python(problem)}"
         if self.training_plan_arn is None or is_token(self.training_plan_arn):
             return None
         plan = self.training_plan_arn
         partition = (regions.partition_of(region) if here["region"] else None) or arns.arn_parts(plan).partition
         problem = next(rules.plan_home_problems(plan, partition=partition, **here), None)
-        return None if problem is None else f"training_plan_arn {problem}"
+        return None if problem is None else f"training_plan_arn {in_python(problem)}"
 
     def _known_types(self) -> list[catalog.InstanceType]:
         rows = (self._row(name) for name in self.types)
@@ -423,7 +425,7 @@ class InstanceGroup:
             # the cluster compares the stack's region; the region of an AZ ID is in the ID
             region = zone[:-1] if regions.is_az_name(zone) else (regions.region_of_az_id(zone) or "")
             if problem := regions.az_id_problem(zone, region=region):
-                yield f"availability_zone_id {problem}"
+                yield f"availability_zone_id {in_python(problem)}"
         if self.volume_kms_key_arn is not None:
             yield from _pattern_problem("volume_kms_key_arn", self.volume_kms_key_arn, arns.KMS_KEY_ARN)
         if self.volume_gib is not None:
@@ -454,7 +456,7 @@ class InstanceGroup:
             yield from _pattern_problem("labels", key, hyperpod.LABEL_KEY)
             yield from _pattern_problem("labels", value, hyperpod.LABEL_VALUE)
             if not is_token(key) and (problem := kubernetes.node_label_problem(key)):
-                yield f"labels: {problem}"
+                yield f"labels: {in_python(problem)}"
         yield from _count_problem("taints", len(self.taints), hyperpod.TAINTS, what="taints")
         for taint in self.taints:
             yield from _pattern_problem("taints key", taint.key, hyperpod.TAINT_KEY)
@@ -479,7 +481,7 @@ class InstanceGroup:
     def _script_problems(self) -> Iterator[str]:
         for key, script in (("on_create", self.on_create), ("on_init_complete", self.on_init_complete)):
             if script is not None and not is_token(script) and (problem := hyperpod.script_problem(script, key=key)):
-                yield f"{key} {problem}"
+                yield f"{key} {in_python(problem)}"
         yield from self._refused_by(rules.script_problems)
 
     def _slice_problems(self) -> Iterator[str]:
@@ -517,12 +519,12 @@ class InstanceGroup:
 
 def _pattern_problem(key: str, text: str, pattern: Pattern) -> Iterator[str]:
     if not is_token(text) and (problem := pattern.problem(text, key=key)):
-        yield f"{key} {problem}"
+        yield f"{key} {in_python(problem)}"
 
 
 def _bound_problem(key: str, value: int, bound: Bound) -> Iterator[str]:
     if not is_token(value) and (problem := bound.problem(value, key=key)):
-        yield f"{key} {problem}"
+        yield f"{key} {in_python(problem)}"
 
 
 def _count_problem(key: str, count: int, bound: Bound, *, what: str) -> Iterator[str]:
@@ -537,14 +539,14 @@ def of_fields(section: type[Section], values: Mapping[str, object]) -> Iterator[
 
 def _said(key: str, problem: str | None) -> Iterator[str]:
     if problem is not None:
-        yield f"{key} {problem}"
+        yield f"{key} {in_python(problem)}"
 
 
 def placed(found: Iterator[rules.Placed]) -> Iterator[str]:
     """Write each sentence after its place, an attribute of the group."""
     for place, problem in found:
         steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
-        yield f"{steps} {problem}".removeprefix(".")
+        yield f"{steps} {in_python(problem)}".removeprefix(".")
 
 
 _IDS: WeakKeyDictionary[ec2.ISubnet | ec2.ISecurityGroup, str] = WeakKeyDictionary()

@@ -19,6 +19,7 @@ from hyperpod_cdk.catalog import hyperpod, instance_types, regions
 from hyperpod_cdk.catalog.lustre import efa_interfaces
 from hyperpod_cdk.catalog.rules import slug
 from hyperpod_cdk.catalog.s3_places import BUCKET_NAME_MAXIMUM
+from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import acknowledge_bucket_deployment, acknowledge_log_group, ignore_in_checkov
 from hyperpod_cdk.common.physical_names import STACK_PART_LENGTH, stack_part
 from hyperpod_cdk.config.arguments import refuse, unknown_type_problem
@@ -134,7 +135,7 @@ class LifecycleScripts(Construct):
         for key, types in (("lustre", lustre), ("lustre_over_efa", lustre_over_efa)):
             for each in types:
                 if problem := unknown_type_problem(each, key=key, stated=stated_types):
-                    raise ValueError(f"{key}: {problem}")
+                    raise ValueError(f"{key}: {in_python(problem)}")
         for each, number in lustre_over_efa.items():
             if number < 0:
                 raise ValueError(f"lustre_over_efa[{each!r}]: must be at least 0, got {number}; set 0 for none")
@@ -197,7 +198,7 @@ class LifecycleScripts(Construct):
     def script_problem(self, script: str, *, key: str = "on_create") -> str | None:
         """Say why ``script``, which ``key`` names, cannot run on a node from this folder, or give None."""
         if problem := hyperpod.script_problem(script, key=key):
-            return problem
+            return in_python(problem)
         if script not in self._names:
             top = ", ".join(name for name in self._names if "/" not in name) or "nothing"
             return (

@@ -12,6 +12,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from hyperpod_cdk.catalog import hyperpod
+from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.common.handler_functions import document, handler_function, handler_role
 from hyperpod_cdk.common.stack_arns import STACK_NAME, arn_here
@@ -29,8 +30,8 @@ class AwaitedGroup:
 
     ``name`` (str): name of the instance group. Raises ValueError unless it is 1 to 63 letters, digits and hyphens.
 
-    ``count`` (int, nodes): nodes that it should have; ``NodesReady`` needs at least 1. Raises ValueError unless it is 0
-    to 6758.
+    ``count`` (int, nodes): nodes that it should have; ``NodesReady`` needs at least 1. Raises ValueError for less
+    than 0, and for more than HyperPod takes.
 
     ``expected`` (bool): whether its nodes join within minutes, as those without accelerators do: if they repeatedly
     fail in the same way, the wait ends early, even if other groups may still get nodes. Default: yes.
@@ -180,7 +181,7 @@ class NodesReady(Construct):
         minutes = default if timeout_minutes is None else timeout_minutes
         problem = hyperpod.NODE_WAIT_MINUTES.problem(minutes, key="timeout_minutes")
         if problem:
-            raise ValueError(f"timeout_minutes {problem}")
+            raise ValueError(f"timeout_minutes {in_python(problem)}")
         waiter = waiter or NodeWaiter(self, "Waiter")
         self.resource: cdk.CfnResource = cdk.CfnResource(
             self,

@@ -24,6 +24,7 @@ from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.catalog.lustre import FILE_SYSTEM_ID
 from hyperpod_cdk.catalog.quotas import Quota
 from hyperpod_cdk.catalog.rules import repeated_problem
+from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import ACTION, RESOURCE, acknowledge, ignore_in_checkov
 from hyperpod_cdk.common.handler_functions import document, handler_function, handler_role
 from hyperpod_cdk.common.keys import TOPIC_ACTIONS, EncryptionKey
@@ -659,7 +660,7 @@ def _check_places(
             else facts.event_bus_problem(arn, partition=partition, region=region, account=account)
         )
         if problem:
-            raise ValueError(f"{key}: {problem}")
+            raise ValueError(f"{key}: {in_python(problem)}")
 
 
 def _check_budget(topic_arn: str, *, account: str) -> None:

@@ -15,6 +15,7 @@ from constructs import Construct, DependencyGroup, IDependable
 from hyperpod_cdk.catalog import hyperpod, lustre, operators
 from hyperpod_cdk.catalog import instance_groups as rules
 from hyperpod_cdk.catalog import instance_types as catalog
+from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.common.removal import goes_with_its_stack
 from hyperpod_cdk.config import restricted_group as fields
@@ -50,16 +51,16 @@ class ServiceLustre:
             ),
         ):
             if not is_token(value) and (problem := bound.problem(value, key=key)):
-                raise ValueError(f"{key} {problem}")
+                raise ValueError(f"{key} {in_python(problem)}")
         throughput = self.throughput_mbps_per_tib
         if not is_token(throughput):
             problem = lustre.throughput_problem(throughput, key="throughput_mbps_per_tib")
             if problem:
-                raise ValueError(f"throughput_mbps_per_tib {problem}")
+                raise ValueError(f"throughput_mbps_per_tib {in_python(problem)}")
         if not is_token(self.capacity_gib):
             problem = lustre.capacity_problem(self.capacity_gib, throughput_mbps_per_tib=throughput, efa=False)
             if problem:
-                raise ValueError(f"capacity_gib {problem}")
+                raise ValueError(f"capacity_gib {in_python(problem)}")
 
     def cloudformation(self) -> sagemaker.CfnCluster.FSxLustreConfigProperty:
         """Give it as ``FSxLustreConfig``."""
@@ -199,7 +200,8 @@ class RestrictedGroup:
     ``instance_type`` (str): type of the nodes, such as ``ml.p5.48xlarge``. Raises ValueError for a type that is neither
     in the catalog nor in ``stated_types``.
 
-    ``count`` (int, nodes): nodes of the group; 0 is allowed. Raises ValueError unless it is 0 to 6758.
+    ``count`` (int, nodes): nodes of the group; 0 is allowed. Raises ValueError for less than 0, and for more
+    than HyperPod takes.
 
     ``subnet`` (ec2.ISubnet): private subnet of the group's zone. Raises ValueError for None.
 

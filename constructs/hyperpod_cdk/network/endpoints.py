@@ -12,6 +12,7 @@ from constructs import Construct, DependencyGroup, IDependable
 from hyperpod_cdk.catalog import network as rules
 from hyperpod_cdk.catalog import regions
 from hyperpod_cdk.catalog.rules import repeated_problem
+from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.config import network as fields
 from hyperpod_cdk.config.arguments import is_token, refuse
 
@@ -141,7 +142,7 @@ def _check(
     refuse(fields.ExistingNetwork, called={"node_subnet_ids": "subnet_ids"}, node_subnet_ids=subnet_ids)
     for index, cidr in enumerate(client_cidrs):
         if not is_token(cidr) and (problem := rules.block_problem(cidr, key=f"client_cidrs[{index}]")):
-            raise ValueError(f"client_cidrs[{index}]: {problem}")
+            raise ValueError(f"client_cidrs[{index}]: {in_python(problem)}")
     if not clients and not client_cidrs:
         raise ValueError("clients: must name who may call the endpoints, got nobody; add a group or client_cidrs")
     refuse(fields.InterfaceEndpoints, called={"additional": "services"}, additional=services)

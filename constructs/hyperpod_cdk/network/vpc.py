@@ -16,6 +16,7 @@ from constructs import Construct, DependencyGroup, IDependable
 from hyperpod_cdk.catalog import network as rules
 from hyperpod_cdk.catalog import regions
 from hyperpod_cdk.catalog.rules import Pattern, repeated, repeated_problem
+from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import acknowledge_log_group
 from hyperpod_cdk.config import network as fields
 from hyperpod_cdk.config.arguments import is_token, refuse, refuse_unlike
@@ -383,8 +384,9 @@ class ExistingNetwork(Construct):
             vpc_id=vpc_id,
             node_subnet_ids=node_subnet_ids,
             control_plane_subnet_ids=control_plane_subnet_ids,
-            vpc_cidrs=() if vpc_cidr is None else [vpc_cidr],
         )
+        if vpc_cidr is not None and not is_token(vpc_cidr) and (said := rules.cidr_problem(vpc_cidr, key="vpc_cidr")):
+            raise ValueError(f"vpc_cidr: {in_python(said)}")
         region = Stack.of(self).region
         for zone in node_subnet_ids:
             _check_zone_id("node_subnet_ids", zone, region=region)
@@ -594,29 +596,29 @@ def _check(
         raise ValueError("vpc_cidr: must be known at synthesis, got a token; write the block out")
     problem = rules.cidr_problem(vpc_cidr, key="vpc_cidr")
     if problem:
-        raise ValueError(f"vpc_cidr: {problem}")
+        raise ValueError(f"vpc_cidr: {in_python(problem)}")
     if problem := rules.ZONES.count_problem(len(zones), what="availability zones"):
         raise ValueError(f"availability_zones: {problem}")
     if not rules.FEWEST_ZONES <= control_plane_zones <= len(zones):
         raise ValueError(
             f"control_plane_zones: must be between {rules.FEWEST_ZONES}, which EKS needs, and {len(zones)}, the number"
-            f" of availability_zones, got {control_plane_zones}; set control_plane_zones: {rules.FEWEST_ZONES}"
+            f" of availability_zones, got {control_plane_zones}; set control_plane_zones={rules.FEWEST_ZONES}"
         )
     if problem := rules.nat_gateways_problem(nat_gateways, zones=len(zones)):
-        raise ValueError(f"nat_gateways: {problem}")
+        raise ValueError(f"nat_gateways: {in_python(problem)}")
     problem = rules.vpc_size_problem(vpc_cidr, key="vpc_cidr")
     if problem:
-        raise ValueError(f"vpc_cidr: {problem}")
+        raise ValueError(f"vpc_cidr: {in_python(problem)}")
     _check_zones(list(zones), control_plane_zones, region=region)
     for zone, cidr in zones.items():
         if problem := rules.cidr_problem(cidr, key="node_cidr"):
-            raise ValueError(f"availability_zones[{zone!r}]: {problem}")
+            raise ValueError(f"availability_zones[{zone!r}]: {in_python(problem)}")
     blocks = list(zones.values())
     for index, (zone, cidr) in enumerate(zones.items()):
         others = rules.blocks_beside(cidr, before=blocks[:index], after=blocks[index + 1 :])
         problem = rules.secondary_cidr_problem(cidr, primary=vpc_cidr, others=others)
         if problem:
-            raise ValueError(f"availability_zones[{zone!r}]: {problem}")
+            raise ValueError(f"availability_zones[{zone!r}]: {in_python(problem)}")
 
 
 def _check_zones(zones: Sequence[str], control_plane_zones: int, *, region: str) -> None:
@@ -625,13 +627,13 @@ def _check_zones(zones: Sequence[str], control_plane_zones: int, *, region: str)
     usable = len(regions.eks_control_plane_zones(zones)) >= control_plane_zones
     for zone in zones[:control_plane_zones]:
         if problem := regions.control_plane_problem(zone, first=control_plane_zones, enough=usable):
-            raise ValueError(f"availability_zones[{zone!r}]: {problem}")
+            raise ValueError(f"availability_zones[{zone!r}]: {in_python(problem)}")
 
 
 def _check_zone_id(argument: str, zone: str, *, region: str) -> None:
     problem = regions.az_id_problem(zone, region="" if is_token(region) else region, key="the key")
     if problem:
-        raise ValueError(f"{argument}[{zone!r}]: {problem}")
+        raise ValueError(f"{argument}[{zone!r}]: {in_python(problem)}")
 
 
 def _check_subnets(of_nodes: Mapping[str, str], of_control_plane: Sequence[str]) -> None:

@@ -14,6 +14,7 @@ from constructs import Construct
 
 from hyperpod_cdk.catalog import addons, arns, operators, regions
 from hyperpod_cdk.catalog.rules import Pattern, joined
+from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, acknowledge
 from hyperpod_cdk.common.stack_arns import arn_here, arn_of_aws
 from hyperpod_cdk.config.arguments import is_token, refuse_unlike
@@ -191,7 +192,7 @@ def _check_arn(pattern: Pattern, argument: str, arn: str) -> None:
         return
     problem = pattern.problem(arn, key=argument)
     if problem:
-        raise ValueError(f"{argument}: {problem}")
+        raise ValueError(f"{argument}: {in_python(problem)}")
 
 
 def workspace_endpoint(workspace_arn: str) -> str:

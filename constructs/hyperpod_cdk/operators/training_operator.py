@@ -9,6 +9,7 @@ from constructs import Construct, IDependable
 from hyperpod_cdk.catalog import addons
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, acknowledge
 from hyperpod_cdk.common.stack_arns import arn_of_aws
+from hyperpod_cdk.config.arguments import refuse_unlike
 from hyperpod_cdk.eks.node_addons import POD_IDENTITY_TRUST, NodeAddon
 
 
@@ -50,6 +51,7 @@ class TrainingOperator(Construct):
                 "cert_manager_version: must be left out with cert_manager, which has its own, "
                 f"got {cert_manager_version}; remove one of the two"
             )
+        refuse_unlike(addons.VERSION, cert_manager_version=cert_manager_version)
         row = addons.row(addons.TRAINING_OPERATOR)
         self.cert_manager: IDependable = cert_manager or NodeAddon(
             self,

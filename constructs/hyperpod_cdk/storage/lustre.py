@@ -16,6 +16,7 @@ from constructs import Construct
 from hyperpod_cdk.catalog import lustre as rules
 from hyperpod_cdk.catalog import network, regions, tags
 from hyperpod_cdk.catalog.rules import repeated_problem
+from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import acknowledge_log_group
 from hyperpod_cdk.common.physical_names import stack_part
 from hyperpod_cdk.common.stack_arns import arn_here
@@ -237,14 +238,14 @@ class LustreFileSystem(Construct):
         _check_place(region, availability_zone_id, client_availability_zone_ids, efa=efa, deployment_type=kind)
         if not is_token(availability_zone_id):
             for key, sentence in rules.local_zone_problems(availability_zone_id, settings):
-                raise ValueError(f"{key}: {sentence}")
+                raise ValueError(f"{key}: {in_python(sentence)}")
         _check_compression(compression)
         _check_data_repositories(data_repositories)
         _check_times(backup_retention_days, backup_start_time, maintenance_window)
         if kms_key is not None and deployment_type == rules.SCRATCH:
             raise ValueError(
                 f"kms_key: must be left out with {rules.SCRATCH}, which FSx encrypts with a key of its own; leave it"
-                " out, or set deployment_type: persistent_2"
+                ' out, or set deployment_type="persistent_2"'
             )
         refuse(fields.Lustre, log_level=log_level)
         if name is not None and not is_token(name) and (problem := tags.value_problem(name, "name")):
@@ -455,9 +456,9 @@ def _check_settings(settings: rules.Settings) -> None:
     if not is_token(settings.backup_days) and settings.backup_days is not None:
         problem = rules.BACKUP_RETENTION_DAYS.problem(settings.backup_days, key="backup_retention_days")
         if problem:
-            raise ValueError(f"backup_retention_days: {problem}")
+            raise ValueError(f"backup_retention_days: {in_python(problem)}")
     for name, sentence in rules.combination_problems(settings):
-        raise ValueError(f"{_ARGUMENTS.get(name, name)}: {sentence}")
+        raise ValueError(f"{_ARGUMENTS.get(name, name)}: {in_python(sentence)}")
 
 
 _ARGUMENTS = {"backups": "backup_retention_days"}
@@ -466,7 +467,7 @@ _ARGUMENTS = {"backups": "backup_retention_days"}
 def _check_performance(settings: rules.Settings) -> None:
     for name, problem in _performance_problems(settings):
         if problem:
-            raise ValueError(f"{name}: {problem}")
+            raise ValueError(f"{name}: {in_python(problem)}")
 
 
 def _performance_problems(settings: rules.Settings) -> Iterator[tuple[str, str | None]]:
@@ -499,18 +500,18 @@ def _check_times(retention_days: int | None, start_time: str | None, maintenance
 def _check_place(region: str, own_zone: str, client_zones: Sequence[str], *, efa: bool, deployment_type: str) -> None:
     problem = rules.region_problem(region, efa=efa, deployment_type=deployment_type)
     if problem:
-        raise ValueError(f"region: {problem}")
+        raise ValueError(f"region: {in_python(problem)}")
     for key, zones in (("availability_zone_id", [own_zone]), ("client_availability_zone_ids", client_zones)):
         for zone in zones:
             wrong = None if is_token(zone) else regions.az_id_problem(zone, region=region, key=key)
             if wrong:
-                raise ValueError(f"{key}: {wrong}")
+                raise ValueError(f"{key}: {in_python(wrong)}")
     elsewhere = sorted({zone for zone in client_zones if zone != own_zone and not is_token(zone)})
     if efa and elsewhere and not is_token(own_zone):
         raise ValueError(
             "availability_zone_id: must be that of all clients with EFA, which does not cross zones, "
             f"got {own_zone} and clients in {', '.join(elsewhere)}; put the file system in {elsewhere[0]}, "
-            "or set efa: false"
+            "or set efa=False"
         )
 
 

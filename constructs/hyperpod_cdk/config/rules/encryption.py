@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from hyperpod_cdk.catalog import arns, instance_groups, lustre
 from hyperpod_cdk.catalog.rules import listing
+from hyperpod_cdk.catalog.sentences import Sentence, Setting
 from hyperpod_cdk.config.encryption import CREATE, Encryption, key_arn
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.rules.book import Book, Problem, warning
@@ -60,8 +61,12 @@ def node_volumes_are_encrypted_with_continuous_provisioning(environment: Environ
     if environment.encryption.node_volumes is not None and environment.hyperpod.provisioning != "continuous":
         yield Problem(
             ("encryption", "node_volumes"),
-            f"{instance_groups.volume_key_problem(environment.hyperpod.provisioning)}; set"
-            " hyperpod.provisioning: continuous, or remove node_volumes",
+            Sentence(
+                instance_groups.volume_key_problem(environment.hyperpod.provisioning),
+                "; ",
+                Setting("hyperpod.provisioning", "continuous"),
+                ", or remove node_volumes",
+            ),
         )
 
 

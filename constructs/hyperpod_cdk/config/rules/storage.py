@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from hyperpod_cdk.catalog import addons, arns, governance, s3_places
 from hyperpod_cdk.catalog import lustre as catalog
 from hyperpod_cdk.catalog.rules import again_problem, listing, repeated, same_name_problem
+from hyperpod_cdk.catalog.sentences import Sentence
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.lustre_clients import far_users, nearer, placed
 from hyperpod_cdk.config.rules.book import Book, Problem, claims, file_systems, s3_volumes, warning
@@ -202,16 +203,16 @@ def region_has_the_file_system(environment: Environment, path: DataPath, system:
     """Refuse file systems that FSx does not offer in the region."""
     kind = catalog.DEPLOYMENT_TYPES[system.deployment_type]
     if problem := catalog.region_problem(environment.region, efa=False, deployment_type=kind):
-        yield Problem(path, f"{problem} (as of {catalog.AS_OF})")
+        yield Problem(path, Sentence(problem, f" (as of {catalog.AS_OF})"))
     elif problem := catalog.region_problem(environment.region, efa=system.efa, deployment_type=kind):
-        yield Problem((*path, "efa"), f"{problem} (as of {catalog.AS_OF})")
+        yield Problem((*path, "efa"), Sentence(problem, f" (as of {catalog.AS_OF})"))
 
 
 @BOOK.alone(makes)
 def local_zone_has_the_file_system(path: DataPath, system: Lustre) -> Iterator[Problem]:
     """Refuse file systems that FSx does not offer in a Local Zone, where p6e-gb200 nodes are."""
     for name, sentence in catalog.local_zone_problems(system.availability_zone_id, _settings(system)):
-        yield Problem((*path, name), f"{sentence} (as of {catalog.AS_OF})")
+        yield Problem((*path, name), Sentence(sentence, f" (as of {catalog.AS_OF})"))
 
 
 @BOOK.each(makes)

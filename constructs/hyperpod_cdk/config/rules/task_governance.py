@@ -27,11 +27,7 @@ def priority_classes_go_with_priority(environment: Environment) -> Iterator[Prob
         return
     at = (_SECTION, "priority_classes")
     if section.ordering == "first_come_first_served" and section.priority_classes:
-        yield Problem(
-            at,
-            "must be left out with ordering: first_come_first_served; set ordering: priority or remove"
-            " priority_classes",
-        )
+        yield Problem(at, governance.unranked_classes_problem(section.ordering))
     for index, first, name in repeated([each.name for each in section.priority_classes]):
         yield Problem((*at, index, "name"), same_name_problem(name, f"priority_classes[{first}]"))
 
@@ -112,9 +108,8 @@ def default_queue_is_known_to_kueue(environment: Environment, path: DataPath, te
     version = dict(known(environment.eks.addon_versions)).get(addons.TASK_GOVERNANCE)
     problem = None if version is None or not team.default_queue else governance.default_queue_problem(version)
     if problem:
-        yield Problem(
-            (*path, "default_queue"), f"{problem}; raise the version in eks.addon_versions, or set default_queue: false"
-        )
+        fix = (problem, "; raise the version in eks.addon_versions, or ", Setting("default_queue", "false"))
+        yield Problem((*path, "default_queue"), Sentence(*fix))
 
 
 @BOOK.alone(teams)
