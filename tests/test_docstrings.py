@@ -13,20 +13,35 @@ from collections.abc import Iterator
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import hyperpod_cdk
+import hyperpod_cdk_stacks
+from hyperpod_cdk_stacks import environment, foundation, hyperpod, network, observability, platform, storage
 from tests.support.tables import row_by_row
+
+_STACKS = (
+    environment.HyperPodEnvironment,
+    foundation.FoundationStack,
+    hyperpod.HyperPodStack,
+    network.NetworkParts,
+    observability.ObservabilityStack,
+    platform.PlatformStack,
+    storage.StorageStack,
+)
+CLASSES: dict[str, type] = {name: getattr(hyperpod_cdk, name) for name in hyperpod_cdk.__all__}
+CLASSES |= {each.__name__: each for each in _STACKS}
+"""The public classes of the library and of the stacks that an extension gets, by name."""
 
 _LINE = re.compile(r"``(\w+)``(?= \(|:|, ``)")
 
 
-@row_by_row("name", hyperpod_cdk.__all__)
+@row_by_row("name", CLASSES)
 def test_each_parameter_has_a_line_of_its_own(name: str) -> None:
-    public = getattr(hyperpod_cdk, name)
+    public = CLASSES[name]
     assert sorted(_lines(public)) == sorted(each for each, _ in _parameters(public))
 
 
-@row_by_row("name", hyperpod_cdk.__all__)
+@row_by_row("name", CLASSES)
 def test_the_type_said_is_that_of_the_annotation(name: str) -> None:
-    public = getattr(hyperpod_cdk, name)
+    public = CLASSES[name]
     lines = _lines(public)
     wrong = {}
     for parameter, default in _parameters(public):
@@ -46,7 +61,7 @@ def test_the_type_said_is_that_of_the_annotation(name: str) -> None:
 @row_by_row("name", hyperpod_cdk.__all__)
 def test_types_can_be_named(name: str) -> None:
     """What a parameter takes, and what an attribute or a method returns, has a public name."""
-    public = getattr(hyperpod_cdk, name)
+    public = CLASSES[name]
     hints = [_hints(public)[parameter] for parameter, _ in _parameters(public)]
     for _, function in _methods(public):
         hints += get_type_hints(function).values()
@@ -63,9 +78,9 @@ def test_types_can_be_named(name: str) -> None:
     assert nameless == set()
 
 
-@row_by_row("name", hyperpod_cdk.__all__)
+@row_by_row("name", CLASSES)
 def test_the_default_said_is_the_one_there_is(name: str) -> None:
-    public = getattr(hyperpod_cdk, name)
+    public = CLASSES[name]
     lines = _lines(public)
     wrong = {}
     for parameter, default in _parameters(public):
@@ -80,16 +95,22 @@ def test_the_default_said_is_the_one_there_is(name: str) -> None:
 
 @row_by_row("name", hyperpod_cdk.__all__)
 def test_what_is_refused_is_said(name: str) -> None:
-    public = getattr(hyperpod_cdk, name)
+    public = CLASSES[name]
     says = "Raises ValueError" in " ".join((inspect.getdoc(public) or "").split())
     own = any(_raises(each, public, set(), others=False) for each in _constructors(public))
     all_of_it = any(_raises(each, public, set(), others=True) for each in _constructors(public))
     assert (says or not own, all_of_it or not says) == (True, True)
 
 
-@row_by_row("name", hyperpod_cdk.__all__)
+def test_the_function_of_an_app_says_its_type() -> None:
+    lines = _lines(hyperpod_cdk_stacks.synthesize)
+    assert list(lines) == list(inspect.signature(hyperpod_cdk_stacks.synthesize).parameters)
+    assert lines["project"].startswith("``project`` (Path): ")
+
+
+@row_by_row("name", CLASSES)
 def test_each_argument_of_a_method_is_named(name: str) -> None:
-    public = getattr(hyperpod_cdk, name)
+    public = CLASSES[name]
     unnamed = {}
     for method, function in _methods(public):
         text = inspect.getdoc(function) or ""
@@ -103,7 +124,7 @@ def test_each_argument_of_a_method_is_named(name: str) -> None:
 _NEEDED = object()
 
 
-def _lines(public: type) -> dict[str, str]:
+def _lines(public: object) -> dict[str, str]:
     """Return the line of each parameter, by its name; of a line that two share, only the first has one."""
     blocks = (" ".join(block.split()) for block in re.split(r"\n\s*\n", inspect.getdoc(public) or ""))
     return {found[1]: block for block in blocks if (found := _LINE.match(block))}

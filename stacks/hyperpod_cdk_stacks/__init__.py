@@ -24,7 +24,7 @@ def synthesize(project: Path) -> NoReturn:
     assembly was written, 1 if a file is refused, after printing all errors, and 2 if an extension in pyproject.toml
     raised an exception.
 
-    ``project``: the folder with environments/ and, if the project has its own, lifecycle_scripts/ and charts/.
+    ``project`` (Path): the folder with environments/ and, if the project has its own, lifecycle_scripts/ and charts/.
     """
     # garbage collection only costs time in such a short process
     gc.disable()

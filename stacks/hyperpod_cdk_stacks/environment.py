@@ -43,6 +43,17 @@ class HyperPodEnvironment(cdk.Stage):
     CloudFormation refuses to remove an export that another stack imports. If a zone or a file system is removed from
     the file, it must therefore be removed first from the stacks that use it: `cdk deploy --exclusively` for hyperpod
     and storage, or platform, then for all of them.
+
+    ``environment`` (Environment): the environment, as its file describes it.
+
+    ``chart`` (HyperPodChart): the HyperPod chart to install.
+
+    ``lifecycle_scripts`` (Path): folder of the project's lifecycle scripts. Default: the library's own scripts.
+
+    ``lifecycle_steps`` (Sequence[Path]): scripts that extensions add to those of the folder. Default: none.
+
+    ``reviewed_by`` (str): name and SHA-256 of each file that reviews of the environment use, an output of the
+    foundation stack. Default: empty, none.
     """
 
     def __init__(

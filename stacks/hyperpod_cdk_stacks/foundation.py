@@ -51,6 +51,17 @@ class FoundationStack(cdk.Stack):
 
     It has no termination protection: the HyperPod stack imports its exports, so that CloudFormation refuses to delete
     it while there is a cluster, and the next ``cdk deploy`` deletes a first creation that failed.
+
+    ``environment`` (Environment): the environment, as its file describes it.
+
+    ``chart`` (HyperPodChart): the HyperPod chart to install.
+
+    ``lifecycle_scripts`` (Path | None): folder of the project's lifecycle scripts; None for the library's own.
+
+    ``lifecycle_steps`` (Sequence[Path]): scripts that extensions add to those of the folder. Default: none.
+
+    ``reviewed_by`` (str): name and SHA-256 of each file that reviews of the environment use, an output of the stack.
+    Default: empty, none.
     """
 
     def __init__(

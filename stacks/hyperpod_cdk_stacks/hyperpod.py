@@ -29,7 +29,14 @@ from hyperpod_cdk_stacks.foundation import FoundationStack
 
 
 class HyperPodStack(cdk.Stack):
-    """`AWS::SageMaker::Cluster` with all its instance groups, and resources that only the cluster uses."""
+    """`AWS::SageMaker::Cluster` with all its instance groups, and resources that only the cluster uses.
+
+    ``environment`` (Environment): the environment, as its file describes it.
+
+    ``foundation`` (FoundationStack): the stack with the network, the EKS cluster and the roles.
+
+    ``termination_protection`` (bool): whether CloudFormation refuses to delete the stack.
+    """
 
     def __init__(
         self,

@@ -18,10 +18,20 @@ from hyperpod_cdk.config.endpoints import interface_endpoints
 class NetworkParts:
     """The parts of a new or existing network that the rest of an environment uses.
 
-    ``security_group`` is the group of the nodes, with the rules for EFA; a new control plane also has it. If
-    ``brings_own_group`` is set, others own the group, nothing is added to it, and ``made_groups`` is empty.
-    ``eks_security_group`` is the group of an existing EKS cluster for traffic with the nodes. ``ready`` contains the
-    dependencies of clients in the network: the group's rules, the private routes and all endpoints.
+    ``network`` (Network | ExistingNetwork): the VPC with its subnets.
+
+    ``security_group`` (ec2.ISecurityGroup): group of the nodes, with the rules for EFA; a new control plane also has
+    it.
+
+    ``brings_own_group`` (bool): whether others own that group: nothing is added to it then, and ``made_groups`` is
+    empty.
+
+    ``eks_security_group`` (ec2.ISecurityGroup | None): group of an existing EKS cluster for traffic with the nodes.
+
+    ``made_groups`` (Sequence[IConstruct]): the groups that the stack creates.
+
+    ``ready`` (IDependable): what clients in the network depend on: the group's rules, the private routes and all
+    endpoints.
     """
 
     network: Network | ExistingNetwork

@@ -26,7 +26,16 @@ from hyperpod_cdk_stacks.storage import StorageStack
 
 
 class ObservabilityStack(cdk.Stack):
-    """Node-health events in a log group, an alarm on faults, a dashboard, and the observability add-on."""
+    """Node-health events in a log group, an alarm on faults, a dashboard, and the observability add-on.
+
+    ``environment`` (Environment): the environment, as its file describes it.
+
+    ``hyperpod`` (HyperPodStack): the stack with the HyperPod cluster.
+
+    ``storage`` (StorageStack | None): the stack with the file systems; None if there are none.
+
+    ``termination_protection`` (bool): whether CloudFormation refuses to delete the stack.
+    """
 
     def __init__(
         self,
@@ -56,7 +65,7 @@ class ObservabilityStack(cdk.Stack):
 
     @staticmethod
     def has_addon(environment: Environment) -> bool:
-        """Return whether the add-on is enabled; its pods need the cluster's DNS from the platform stack."""
+        """Return whether ``environment`` has the add-on; its pods need the cluster's DNS from the platform stack."""
         return environment.operators.observability.enabled and environment.eks.installs(addons.OBSERVABILITY)
 
     def _notifications(

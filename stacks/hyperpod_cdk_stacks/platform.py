@@ -46,11 +46,22 @@ _CERT_MANAGER_ID = "TrainingOperatorCertManager4A661BB6"
 
 
 class PlatformStack(cdk.Stack):
-    """Add-ons and objects that only become healthy when HyperPod nodes have joined the cluster."""
+    """Add-ons and objects that only become healthy when HyperPod nodes have joined the cluster.
+
+    ``environment`` (Environment): the environment, as its file describes it.
+
+    ``foundation`` (FoundationStack): the stack with the network, the EKS cluster and the roles.
+
+    ``storage`` (StorageStack | None): the stack with the file systems; None if there are none.
+
+    ``hyperpod`` (HyperPodStack): the stack with the HyperPod cluster.
+
+    ``termination_protection`` (bool): whether CloudFormation refuses to delete the stack.
+    """
 
     @staticmethod
     def has_resources(environment: Environment) -> bool:
-        """Return whether anything needs nodes; CloudFormation refuses a stack without resources."""
+        """Return whether anything in ``environment`` needs nodes; CloudFormation refuses a stack without resources."""
         eks = environment.eks
         return (
             eks.installs(addons.COREDNS)

@@ -15,7 +15,14 @@ from hyperpod_cdk_stacks.network import NetworkParts
 
 
 class StorageStack(cdk.Stack):
-    """The file systems, which do not depend on a cluster and are retained when the stack is deleted."""
+    """The file systems, which do not depend on a cluster and are retained when the stack is deleted.
+
+    ``environment`` (Environment): the environment, as its file describes it.
+
+    ``network`` (NetworkParts): the network of the environment.
+
+    ``termination_protection`` (bool): whether CloudFormation refuses to delete the stack.
+    """
 
     def __init__(
         self,
