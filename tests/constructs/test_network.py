@@ -20,8 +20,12 @@ from tests.support.templates import of_type, stack, template_of
 
 ZONES = {"use1-az5": "10.5.0.0/16", "use1-az4": "10.4.0.0/16"}
 # sentences of the catalog, whose own tests hold them
-OVERLAP = rules.secondary_cidr_problem("10.4.128.0/17", primary="10.192.0.0/16", others=["10.4.0.0/16"])
-ASSOCIATION = rules.secondary_cidr_problem("172.16.0.0/16", primary="10.192.0.0/16", others=["10.4.0.0/16"])
+OVERLAP = rules.secondary_cidr_problem(
+    "10.4.128.0/17", primary="10.192.0.0/16", others=["10.4.0.0/16"], key="availability_zones['use1-az4']"
+)
+ASSOCIATION = rules.secondary_cidr_problem(
+    "172.16.0.0/16", primary="10.192.0.0/16", others=["10.4.0.0/16"], key="availability_zones['use1-az5']"
+)
 THREE_ZONES = {**ZONES, "use1-az6": "10.6.0.0/16"}
 
 
@@ -364,7 +368,7 @@ def test_slots_are_disjoint_parts_of_the_block(prefix: int, needed: int) -> None
             {"zones": {"use1-az4": "10.4.0.0/16", "use1-az5": "ten"}},
             (
                 "availability_zones['use1-az5']: must be an IPv4 CIDR block such as 10.0.0.0/16, got \"ten\"; correct"
-                " node_cidr"
+                " availability_zones['use1-az5']"
             ),
         ),
         (

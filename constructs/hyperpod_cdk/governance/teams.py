@@ -211,8 +211,8 @@ class Team:
     ``default_queue`` (bool): whether jobs without a queue go to the team's. Default: no.
 
     ``resource_quota`` (Mapping[str, str]): resource -> quantity as text, such as ``"512Gi"``. Default: no
-    ResourceQuota. Raises ValueError for a resource that a ResourceQuota does not limit, and for text that is not a
-    quantity.
+    ResourceQuota. Raises ValueError for a key that is not the name of a resource, a limit that Kubernetes does not
+    enforce, and text that is not a quantity.
     """
 
     name: str

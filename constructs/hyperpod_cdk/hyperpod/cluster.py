@@ -87,14 +87,14 @@ class HyperPodCluster(Construct):
     ``autoscaling`` (KarpenterAutoscaling): HyperPod's Karpenter adds and removes the nodes of every group whose
     ``count`` is 0; at least one group must have more, for add-ons and controllers. Not for groups with deep health
     checks or a training plan. Later deployments keep its counts. Default: none. Raises ValueError unless provisioning
-    is ``continuous`` and node recovery ``automatic``, and without a group of either kind.
+    is ``continuous`` and node recovery ``automatic``, and unless there is a group of count 0 and one above 0.
 
     ``tiered_checkpointing_memory_percent`` (int, percent): share of each node's memory for checkpoints. Default:
     disabled. Raises ValueError unless it is 20 to 100.
 
     ``switched_off`` (Collection["autoscaling" | "tiered_checkpointing"]): features that an earlier deployment enabled:
     they are sent as disabled. AWS may keep a setting that is only left out, because UpdateCluster changes what the
-    request contains. Default: none. Raises ValueError for another value.
+    request contains. Default: none. Raises ValueError for another value, and for a feature that is enabled.
 
     ``tags`` (Mapping[str, str]): tags of the cluster, in addition to ``SageMaker=true``, which the training operator's
     policy requires. Default: none. Raises ValueError for a key or value that AWS refuses as a tag, and for more than 50

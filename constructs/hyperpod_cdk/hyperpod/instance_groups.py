@@ -161,15 +161,16 @@ class InstanceGroup:
     ValueError unless it is 0 to ``count``.
 
     ``availability_zone_id`` (str): ID of the subnet's zone, such as ``use1-az5``, compared with the stack's region.
-    Default: not compared. Raises ValueError for the name of a zone, and for a zone of another region.
+    Default: not compared. Raises ValueError for text that is not an AZ ID, such as the name of a zone;
+    ``HyperPodCluster`` also for a zone of another region.
 
     ``capacity`` ("on_demand" | "spot" | "training_plan"): source of the instances; ``training_plan`` needs
     ``training_plan_arn``. Default: on-demand. Raises ValueError for another value, if it is left out for an accelerated
     type, and for a plan of a type for which AWS sells none.
 
     ``training_plan_arn`` (str, ARN): the training plan. Default: none. Raises ValueError for text that is not the ARN
-    of a plan, with another ``capacity``, if it is left out for ``training_plan``, and for a plan of another region or
-    account.
+    of a plan, with another ``capacity``, and if it is left out for ``training_plan``; ``HyperPodCluster`` also for a
+    plan of another region or account.
 
     ``deep_health_checks`` (Sequence["instance_stress" | "instance_connectivity"]): stress and connectivity tests of
     about 2 hours before a node is used. Default: none. Raises ValueError for another or repeated value, for types
@@ -206,14 +207,16 @@ class InstanceGroup:
     Raises ValueError for values that ``Patching`` does not allow.
 
     ``on_create`` (str): the script in the lifecycle folder that a new node runs and that configures it. Default:
-    on_create.sh, unless ``on_init_complete`` is given. Raises ValueError for what is not the path of a script in the
-    folder, and together with ``on_init_complete``.
+    on_create.sh, unless ``on_init_complete`` is given. Raises ValueError for what is not a path below the folder, and
+    together with ``on_init_complete``; ``HyperPodCluster`` also if the folder does not have it.
 
     ``on_init_complete`` (str): the script that runs after HyperPod itself has configured the node, without
-    ``on_create``. Default: none. Raises ValueError for what is not the path of a script in the folder.
+    ``on_create``. Default: none. Raises ValueError for what is not a path below the folder; ``HyperPodCluster`` also if
+    the folder does not have it.
 
     ``execution_role_arn`` (str, ARN): another execution role, of the stack's account. Default: the cluster's. Raises
-    ValueError for text that is not the ARN of a role, and for one of another account or partition.
+    ValueError for text that is not the ARN of a role; ``HyperPodCluster`` also for a role of another account or
+    partition.
 
     ``cluster_network`` (bool): the group has no subnets and security groups of its own but uses the cluster's, like a
     group that was created without ``OverrideVpcConfig``, which HyperPod never changes; ``subnet`` is then only where

@@ -213,16 +213,16 @@ class RestrictedGroup:
     ``lustre`` (ServiceLustre): the file system that the service creates for the group. Default: that of the
     ``SharedEnvironment``.
 
-    ``availability_zone_id`` (str): AZ ID of the subnet. Default: not compared. Raises ValueError for the name of a
-    zone, and for a zone of another region than the stack's.
+    ``availability_zone_id`` (str): AZ ID of the subnet. Default: not compared. Raises ValueError for text that is not
+    an AZ ID, such as the name of a zone; ``HyperPodCluster`` also for a zone of another region.
 
     ``capacity`` ("on_demand" | "training_plan"): source of the instances; ``training_plan`` needs
     ``training_plan_arn``. Default: on-demand. Raises ValueError for another value, if it is left out for an accelerated
     type, and for a plan of a type for which AWS sells none.
 
     ``training_plan_arn`` (str, ARN): the training plan. Default: none. Raises ValueError for text that is not the ARN
-    of a plan, with another ``capacity``, if it is left out for ``training_plan``, and for a plan of another region or
-    account.
+    of a plan, with another ``capacity``, and if it is left out for ``training_plan``; ``HyperPodCluster`` also for a
+    plan of another region or account.
 
     ``deep_health_checks`` (Sequence["instance_stress" | "instance_connectivity"]): tests before a node is used.
     Default: none. Raises ValueError for another or repeated value, and for types without accelerators.

@@ -611,14 +611,16 @@ def _check(
         raise ValueError(f"vpc_cidr: {in_python(problem)}")
     _check_zones(list(zones), control_plane_zones, region=region)
     for zone, cidr in zones.items():
-        if problem := rules.cidr_problem(cidr, key="node_cidr"):
-            raise ValueError(f"availability_zones[{zone!r}]: {in_python(problem)}")
+        key = f"availability_zones[{zone!r}]"
+        if problem := rules.cidr_problem(cidr, key=key):
+            raise ValueError(f"{key}: {in_python(problem)}")
     blocks = list(zones.values())
     for index, (zone, cidr) in enumerate(zones.items()):
         others = rules.blocks_beside(cidr, before=blocks[:index], after=blocks[index + 1 :])
-        problem = rules.secondary_cidr_problem(cidr, primary=vpc_cidr, others=others)
+        key = f"availability_zones[{zone!r}]"
+        problem = rules.secondary_cidr_problem(cidr, primary=vpc_cidr, others=others, key=key)
         if problem:
-            raise ValueError(f"availability_zones[{zone!r}]: {in_python(problem)}")
+            raise ValueError(f"{key}: {in_python(problem)}")
 
 
 def _check_zones(zones: Sequence[str], control_plane_zones: int, *, region: str) -> None:

@@ -161,7 +161,7 @@ class LustreFileSystem(Construct):
     ``join_client_group`` (bool): whether it has the clients' group instead of its own. Default: no.
 
     ``backup_retention_days`` (int, days): how long automatic backups are kept. Default: no backups. Raises ValueError
-    unless it is 0 to 90, and above 0 for ``scratch_2`` or with ``data_repositories``.
+    unless it is 0 to 90, for any on ``scratch_2``, and above 0 with ``data_repositories``.
 
     ``backup_start_time`` (str): ``HH:MM`` in UTC. Default: FSx's choice. Raises ValueError for text of another form,
     and without backups.
