@@ -364,8 +364,8 @@ class ExistingNetwork(Construct):
     ``control_plane_subnet_ids`` (Sequence[str]): IDs of the subnets of the control plane, each once. Default: those of
     the nodes. Raises ValueError for an invalid or repeated ID.
 
-    ``vpc_cidr`` (str): primary IPv4 block of the VPC. Default: unknown. Raises ValueError for text that is not an IPv4
-    block.
+    ``vpc_cidr`` (str): primary IPv4 block of the VPC. Default: unknown. Raises ValueError for text that is not a block
+    that a VPC can have.
     """
 
     def __init__(
