@@ -371,7 +371,7 @@ class TestWords:
             ),
             (
                 {"labels": {"-team": "a"}},
-                ('labels must be a Kubernetes label key of 1 to 317 characters, got "-team"; set labels="team"'),
+                ('labels must be a Kubernetes label key of 1 to 317 characters, got "-team"; set the key to "team"'),
             ),
             (
                 {"taints": [Taint(key="gpu", effect=cast("Any", "Never"))]},

@@ -456,8 +456,8 @@ class InstanceGroup:
     def _node_problems(self) -> Iterator[str]:
         yield from _count_problem("labels", len(self.labels), hyperpod.LABELS, what="labels")
         for key, value in self.labels.items():
-            yield from _pattern_problem("labels", key, hyperpod.LABEL_KEY)
-            yield from _pattern_problem("labels", value, hyperpod.LABEL_VALUE)
+            yield from _pattern_problem("labels", key, hyperpod.LABEL_KEY, called="the key")
+            yield from _pattern_problem("labels", value, hyperpod.LABEL_VALUE, called=f"labels[{key!r}]")
             if not is_token(key) and (problem := kubernetes.node_label_problem(key)):
                 yield f"labels: {in_python(problem)}"
         yield from _count_problem("taints", len(self.taints), hyperpod.TAINTS, what="taints")
@@ -520,8 +520,8 @@ class InstanceGroup:
         return placed(rule(self, self._known_types))
 
 
-def _pattern_problem(key: str, text: str, pattern: Pattern) -> Iterator[str]:
-    if not is_token(text) and (problem := pattern.problem(text, key=key)):
+def _pattern_problem(key: str, text: str, pattern: Pattern, *, called: str = "") -> Iterator[str]:
+    if not is_token(text) and (problem := pattern.problem(text, key=called or key)):
         yield f"{key} {in_python(problem)}"
 
 
