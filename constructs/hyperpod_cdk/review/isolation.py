@@ -132,7 +132,7 @@ def run_isolated(
 
 def _from_the_root(path: Path) -> str:
     """Return a path as the launcher, which runs in the root folder, finds and mounts it."""
-    return str(path if path.is_absolute() and ".." not in path.parts else path.resolve())
+    return str(path if path.is_absolute() and ".." not in path.parts else resolved(path))
 
 
 def _kept(*, is_trusted: bool) -> dict[str, str]:
