@@ -228,22 +228,23 @@ def test_what_others_will_run_is_read_and_stays(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize("is_trusted", [False, True])
 def test_what_takes_too_long_is_stopped_with_all_that_it_started(tmp_path: Path, *, is_trusted: bool) -> None:
     # a child in a session of its own, which a signal to the group does not reach
-    app = "import subprocess, sys; p = subprocess.Popen(['sleep', '98765'], start_new_session=True); p.wait()"
-    before = sleeping()
+    # a time of its own, because other tests may run beside this one
+    seconds = str(90_000 + os.getpid())
+    app = f"import subprocess; subprocess.Popen(['sleep', '{seconds}'], start_new_session=True).wait()"
     with scratch_folder(prefix="test-") as scratch:
         ran = run(scratch, tmp_path, [sys.executable, "-c", app], Limits(seconds=1, is_trusted=is_trusted))
     assert ran.stopped == "it took longer than 1 seconds"
-    assert sleeping() == before
+    assert sleeping(seconds) == []
 
 
-def sleeping() -> list[str]:
+def sleeping(seconds: str) -> list[str]:
     found = []
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             text = file.read_bytes()
         except OSError:
             continue
-        if text.startswith(b"sleep\x0098765\x00"):
+        if text.startswith(f"sleep\0{seconds}\0".encode()):
             found.append(str(file))
     return found
 
