@@ -38,6 +38,14 @@ class Part:
     resource: Resource | None = field(default=None, compare=False, repr=False)
     attribute: str = ""
 
+    @property
+    def is_passed_on(self) -> bool:
+        """Whether it is what a resource returns that creates none, such as a custom resource: any part.
+
+        A parameter is none that its own stack creates.
+        """
+        return self.resource is not None and not self.is_known
+
     def is_made_here(self, resource_type: str) -> bool:
         """Whether a resource of this type in these templates creates it."""
         return self.resource is not None and self.resource.type == resource_type

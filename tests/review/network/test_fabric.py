@@ -34,6 +34,7 @@ from hyperpod_cdk.templates.rules.network import efa_security_group
 from hyperpod_cdk.templates.rules.rule import Context
 from tests.support.assembly import ENVIRONMENTS, OF_THEIR_OWN, shipped
 from tests.support.tables import row_by_row
+from tests.support.unknown_values import with_unknown
 
 OPEN = {"IpProtocol": "-1", "CidrIp": "0.0.0.0/0"}
 HALVES = [{"IpProtocol": "-1", "CidrIp": each} for each in ("0.0.0.0/1", "128.0.0.0/1")]
@@ -711,6 +712,40 @@ def test_nothing_holds_without_a_rule_for_it(kept: set[str]) -> None:
         made[f"Any{side}"] = res(f"AWS::EC2::SecurityGroup{side}", GroupId=SELF, **OPEN)
     sides = efa_proofs(SecurityGroups(assembly(made)), [part(assembly(made), "lab", SELF)], "dev")
     assert [each.result for each in sides] == ["holds" if side in kept else "broken" for side in ("In", "Out")]
+
+
+def results(resources: Resources, **sections: Any) -> dict[tuple[str, str], str]:
+    subjects = fabric(EMPTY, assembly(resources, **sections)).subjects
+    return {(each.subject, proof.name): proof.result for each in subjects for proof in each.proofs}
+
+
+# a parameter, and what another stack exports, is nothing that its own stack creates
+ANYTHING = ("an attribute of somebody's resource", "a text in parts", "a dynamic reference")
+BETWEEN = ("Route", "SubnetRouteTableAssociation", "SecurityGroupIngress", "SecurityGroupEgress", "VPCEndpoint")
+
+
+@pytest.mark.parametrize("kind", ANYTHING)
+@pytest.mark.parametrize("made", ["network", "closed", "lustre"])
+def test_what_may_be_anything_breaks_no_proof(made: str, kind: str) -> None:
+    resources = {"network": network, "closed": closed, "lustre": lustre}[made]()
+    found = {place: results(changed) for place, changed in with_unknown(resources, kind)}
+    assert {place: each for place, each in found.items() if "broken" in each.values()} == {}
+
+
+@pytest.mark.parametrize("made", ["network", "closed", "lustre"])
+def test_what_is_never_created_proves_nothing_and_what_may_be_created_breaks_nothing(made: str) -> None:
+    resources = {"network": network, "closed": closed, "lustre": lustre}[made]()
+    whole = results(resources)
+    for name in [name for name, each in resources.items() if each["Type"].rpartition("::")[2] in BETWEEN]:
+        gone = results({key: each for key, each in resources.items() if key != name})
+        doubtful = {**resources, name: {**resources[name], "Condition": "Made"}}
+        assert results(doubtful, Conditions={"Made": {"Fn::Equals": ["a", "b"]}}) == gone, name
+        asked = results(doubtful, Conditions={"Made": {"Fn::Equals": [{"Ref": "Asked"}, "b"]}})
+        for proof, result in asked.items():
+            if result != gone[proof]:
+                assert result in ("unknown", whole[proof]), (name, proof)
+            assert not (result == "holds" and gone[proof] != "holds"), (name, proof)
+            assert not (result == "broken" and whole[proof] != "broken"), (name, proof)
 
 
 @row_by_row("name", ENVIRONMENTS)

@@ -21,6 +21,7 @@ from hyperpod_cdk.templates.rules import RULES, TABLE
 from hyperpod_cdk.templates.rules.pack import problems
 from hyperpod_cdk.templates.rules.rule import Context, Spot
 from tests.support.tables import row_by_row
+from tests.support.unknown_values import UNKNOWN, with_unknown
 
 Resources = dict[str, Any]
 Change = Callable[[Resources], Any]
@@ -694,39 +695,11 @@ def test_others_of_its_type_hide_nothing(
     assert (rule, resource, place, message) in said
 
 
-UNKNOWN: dict[str, Any] = {
-    "a parameter": {"Ref": "Asked"},
-    "a condition": {"Fn::If": ["Chosen", {"Ref": "Asked"}, {"Ref": "AWS::NoValue"}]},
-    "an attribute of somebody's resource": {"Fn::GetAtt": ["Custom", "Value"]},
-    "an import": {"Fn::ImportValue": "elsewhere:Value"},
-    "a text in parts": {"Fn::Sub": "${Asked}${Asked}"},
-    "a dynamic reference": "{{resolve:ssm:/a/b}}",
-}
-TEXTS = ("a text in parts", "a dynamic reference")
-
-
 @pytest.mark.parametrize("kind", UNKNOWN)
 def test_an_unknown_value_breaks_no_rule(kind: str) -> None:
-    found = {}
-    for name, each in SOUND.items():
-        for path in places(each["Properties"]):
-            resources = {**changed(), "Custom": {"Type": "Custom::Thing", "Properties": {}}}
-            holder = resources[name]["Properties"]
-            for step in path[:-1]:
-                holder = holder[step]
-            if kind not in TEXTS or not isinstance(holder[path[-1]], (dict, list)):
-                holder[path[-1]] = UNKNOWN[kind]
-                found[name, path] = spots(resources)
+    found = {place: spots(resources) for place, resources in with_unknown(SOUND, kind)}
     assert {place: each for place, each in found.items() if each} == {}
-
-
-def places(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the path of each value inside another, without those inside a function."""
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for step, each in items:
-        if step not in ("Ref", "Fn::GetAtt", "Fn::Sub"):
-            yield (*above, step)
-            yield from places(each, (*above, step))
+    assert len(found) >= 30
 
 
 NEVER = {"Fn::Equals": ["a", "b"]}

@@ -223,26 +223,11 @@ class _Network:
         subnet = self.subnets.get(place.key)
         if subnet is None or not place.is_made_here(SUBNET):
             return _unknown(S3, _elsewhere([place], self.word))
-        table = self.routes.table_of(place)
         doubts = []
-        for endpoint in self.routes.of_vpc(subnet.vpc):
-            if not endpoint.is_for("s3"):
-                continue
-            label = endpoint.part.label
-            if endpoint.is_gateway and table is not None and table.key in {each.key for each in endpoint.tables}:
-                if endpoint.is_certain or not endpoint.is_open:
-                    detail = f"{place.label} reaches it by gateway endpoint {label}"
-                    proof = self._through(S3, place, detail, groups)
-                    is_proven = endpoint.is_open or proof.result == "broken"
-                    return proof if is_proven else _unknown(S3, f"{detail}, if its policy allows it")
-                doubts.append(f"gateway endpoint {label} depends on a condition")
-            elif not endpoint.is_gateway:
-                answer = self._admits(endpoint, subnet, groups)
-                if answer:
-                    detail = f"{place.label} reaches it by interface endpoint {label}"
-                    return self._past_acl(S3, place, detail)
-                if answer is None:
-                    doubts.append(f"whether interface endpoint {label} serves {place.label} is unknown")
+        for found in self._s3_endpoints(place, subnet, groups):
+            if isinstance(found, Proof):
+                return found
+            doubts.append(found)
         way = self.routes.way_out(place)
         if way.kind == "NAT gateway" and way.target is not None:
             detail = (
@@ -253,6 +238,34 @@ class _Network:
         if doubts or way.is_doubtful:
             return _unknown(S3, doubts[0] if doubts else _on_from(way, self.word))
         return _broken(S3, f"no gateway endpoint for {place.label}, and {_no_way(way, place)}")
+
+    def _s3_endpoints(self, place: Part, subnet: Subnet, groups: Sequence[Part]) -> Iterator[Proof | str]:
+        """Yield the doubts about endpoints for S3, and the proof by the first one that decides."""
+        table = self.routes.table_of(place)
+        for endpoint in self.routes.of_vpc(subnet.vpc):
+            label = endpoint.part.label
+            if endpoint.is_for_any:
+                yield f"the service of endpoint {label} is unknown"
+            if not endpoint.is_for("s3"):
+                continue
+            if endpoint.is_gateway and table is not None and table.key in {each.key for each in endpoint.tables}:
+                if endpoint.is_certain or not endpoint.is_open:
+                    detail = f"{place.label} reaches it by gateway endpoint {label}"
+                    proof = self._through(S3, place, detail, groups)
+                    is_proven = endpoint.is_open or proof.result == "broken"
+                    yield proof if is_proven else _unknown(S3, f"{detail}, if its policy allows it")
+                    return
+                yield f"gateway endpoint {label} depends on a condition"
+            elif endpoint.is_gateway and any(each.is_passed_on for each in endpoint.tables):
+                yield f"the route tables of gateway endpoint {label} are unknown"
+            elif not endpoint.is_gateway:
+                answer = self._admits(endpoint, subnet, groups)
+                if answer:
+                    detail = f"{place.label} reaches it by interface endpoint {label}"
+                    yield self._past_acl(S3, place, detail)
+                    return
+                if answer is None:
+                    yield f"whether interface endpoint {label} serves {place.label} is unknown"
 
     def _apis(self, place: Part, groups: Sequence[Part]) -> Proof:
         subnet = self.subnets.get(place.key)
@@ -278,6 +291,8 @@ class _Network:
                 doubtful.append(service)
         if all(served.values()):
             return self._past_acl(APIS, place, f"{place.label} reaches them by interface endpoints")
+        if any(each.is_for_any and not each.is_gateway for each in self.routes.of_vpc(subnet.vpc)):
+            served = {service: answer or None for service, answer in served.items()}
         taken = [service for service in doubtful if not served[service]]
         return self._apis_by_route(place, groups, served, taken)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, Literal
 
@@ -52,6 +52,11 @@ class Endpoint:
         """Whether it is for this service, by the end of the service's name (``ecr.api``)."""
         return self.service.endswith(f".{service}")
 
+    @property
+    def is_for_any(self) -> bool:
+        """Whether it may be for any service, because only the deployment knows the end of its name."""
+        return not self.service or self.service.endswith("}")
+
 
 @dataclass(frozen=True)
 class Routes:
@@ -70,7 +75,12 @@ class Routes:
 
     def of_vpc(self, vpc: Part | None) -> tuple[Endpoint, ...]:
         """Return the endpoints of a VPC, none if the VPC is unknown."""
-        return tuple(each for each in self.endpoints if vpc is not None and each.vpc.key == vpc.key)
+        if vpc is None:
+            return ()
+        own = [each for each in self.endpoints if each.vpc.key == vpc.key]
+        others = [each for each in self.endpoints if each.vpc.key != vpc.key]
+        passed_on = [each for each in others if each.vpc.is_passed_on or vpc.is_passed_on]
+        return (*own, *(replace(each, is_certain=False) for each in passed_on))
 
     def table_of(self, subnet: Part) -> Part | None:
         """Return the route table of a subnet, None if the templates associate none."""

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 from hyperpod_cdk.catalog import network as catalog
 from hyperpod_cdk.templates.assembly import Assembly, Resource
 from hyperpod_cdk.templates.groups import SECURITY_GROUP, Part, exists, resolved_part, whole_number
-from hyperpod_cdk.templates.values import Reference, Unknown, resolve
+from hyperpod_cdk.templates.values import Reference, is_known, resolve
 
 Direction = Literal["in", "out"]
 
@@ -230,23 +230,34 @@ def _separate(assembly: Assembly, stray: dict[Direction, set[str]]) -> dict[tupl
             if made is False or not isinstance(body, dict) or _is_ipv6(body):
                 continue
             owner = resolved_part(assembly, resource.stack, body.get("GroupId"))
-            if owner.resource is None and not _LITERAL.fullmatch(owner.label):
-                stray.setdefault(direction, set()).add(resource.stack)
+            if not _is_told(owner):
+                # what a custom resource returns may be any group, a parameter only one of another stack
+                stray.setdefault(direction, set()).add("" if owner.is_passed_on else resource.stack)
             rule = _rule(assembly, resource.stack, body, peer, is_certain=made is True)
             rules.setdefault((owner.key, direction), []).append(rule)
     return rules
 
 
 def _joined(rules: Sequence[Rule]) -> Iterator[Rule]:
-    """Yield a rule for any address where rules that are alike but for their blocks name all addresses together."""
-    alike: dict[Rule, list[IPv4Network]] = {}
-    for rule in rules:
-        block = None if rule.cidr is None else _block(rule.cidr)
-        if block is not None and rule.cidr != ANYWHERE:
-            alike.setdefault(replace(rule, cidr=ANYWHERE), []).append(block)
-    for rule, blocks in alike.items():
-        if len(blocks) > 1 and [str(each) for each in collapse_addresses(blocks)] == [ANYWHERE]:
+    """Yield a rule for any address where rules that are alike but for their blocks name all addresses together.
+
+    It is uncertain if one of them is, or if only the deployment knows the protocol of one.
+    """
+    blocks = [(rule, _block(rule.cidr)) for rule in rules if rule.cidr is not None and rule.cidr != ANYWHERE]
+    alike = dict.fromkeys(replace(rule, cidr=ANYWHERE, is_certain=True) for rule, _ in blocks)
+    for rule in alike:
+        possible = [(each, block) for each, block in blocks if each.protocol in (rule.protocol, None)]
+        same = [(each, block) for each, block in possible if replace(each, cidr=ANYWHERE, is_certain=True) == rule]
+        if _is_everything(block for each, block in same if each.is_certain):
             yield rule
+        elif _is_everything(
+            block for _, block in (*same, *((each, b) for each, b in possible if each.protocol is None))
+        ):
+            yield replace(rule, is_certain=False)
+
+
+def _is_everything(blocks: Iterable[IPv4Network | None]) -> bool:
+    return [str(each) for each in collapse_addresses(each for each in blocks if each is not None)] == [ANYWHERE]
 
 
 def _rule(
@@ -254,11 +265,11 @@ def _rule(
 ) -> Rule:
     peer, cidr, protocol = body.get(peer_property), body.get("CidrIp"), body.get("IpProtocol")
     return Rule(
-        protocol=None if isinstance(protocol, (Reference, Unknown)) else str(protocol).lower(),
+        protocol=str(protocol).lower() if is_known(protocol) else None,
         first_port=whole_number(body.get("FromPort")),
         last_port=whole_number(body.get("ToPort")),
         peer=None if peer is None else resolved_part(assembly, stack, peer),
-        cidr=cidr if isinstance(cidr, str) and "${" not in cidr else None,
+        cidr=cidr if isinstance(cidr, str) and is_known(cidr) else None,
         is_certain=is_certain,
     )
 
@@ -316,7 +327,7 @@ def _same(one: Part | None, other: Part) -> bool | None:
 
 
 def _is_told(group: Part) -> bool:
-    return group.resource is not None or _LITERAL.fullmatch(group.label) is not None
+    return (group.resource is not None and group.is_known) or _LITERAL.fullmatch(group.label) is not None
 
 
 def _reaches(rule: Rule, peers: Sequence[Part], cidrs: Sequence[str]) -> bool | None:
