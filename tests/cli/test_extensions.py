@@ -248,7 +248,7 @@ def test_one_that_raises_is_named_with_its_traceback(run: Run, demo: Path, part:
     first = {
         "constructs": "    from aws_cdk import aws_logs as logs\n",
         "checks": "    results = section_of(",
-        "rules": '    for group in context.assembly.of_type("',
+        "rules": '    for group in context.of_type("',
         "module": "KEPT = Rule(",
         "job_kinds": "    spec = pod_spec(",
         "review": "    groups = context",

@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
-import botocore.session
+from botocore.loaders import Loader
 
 _WARMED_SERVICES = ("sts", "s3", "iam", "ssm", "ec2", "lambda", "logs", "kms", "ecr")
 
@@ -72,7 +72,9 @@ def _account(text: str) -> str:
 
 def _region(text: str) -> str:
     """Return a Region of botocore's data, without its names for services that have no Region (`aws-global`)."""
-    partitions = botocore.session.get_session().get_data("partitions")["partitions"]
+    # not by a session, which reads the caller's settings of AWS
+    loader = Loader(extra_search_paths=[Loader.BUILTIN_DATA_PATH], include_default_search_paths=False)
+    partitions = loader.load_data("partitions")["partitions"]
     known = sorted(name for each in partitions for name in each["regions"] if not name.endswith("-global"))
     if text not in known:
         near = difflib.get_close_matches(text[:_LONGEST_SHOWN].lower(), known, n=1)
