@@ -40,7 +40,7 @@ OF_OTHERS: Mapping[str, str] = {
 
 
 def looked_for(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Give the line and each text that is looked for where nothing fails if nobody says it any more."""
+    """Yield the line and each text that is looked for where nothing fails if nobody says it any more."""
     of_loops = {
         node.target.id: node.iter
         for node in ast.walk(tree)
@@ -79,7 +79,7 @@ def _searched(condition: ast.AST) -> Iterator[ast.expr]:
 
 @cache
 def said() -> str:
-    """Give what the sources say; texts of several lines are joined, and what an f-string holds stays as written."""
+    """Return what the sources say; texts of several lines are joined, and what an f-string holds stays as written."""
     return "\n".join(
         re.sub(r'"\s*\n\s*f?"', "", file.read_text(encoding="utf-8"))
         for folder in TESTED

@@ -81,7 +81,7 @@ class Statement:
     why: str
 
     def document(self) -> dict[str, Any]:
-        """Give the statement as policies write it."""
+        """Return the statement as policies write it."""
         written = {
             "Sid": self.sid,
             "Effect": "Allow",
@@ -147,7 +147,7 @@ def statements(assembly: Assembly, environment: Environment, *, base: Assembly |
 
 
 def unknown_types(*assemblies: Assembly) -> dict[str, tuple[str, ...]]:
-    """Give the types in the templates whose actions are unknown, each with its resources by stack and logical ID.
+    """Return the types in the templates whose actions are unknown, each with its resources by stack and logical ID.
 
     The stacks of this library have no such type; an extension can add resources of any type.
     """
@@ -160,7 +160,7 @@ def unknown_types(*assemblies: Assembly) -> dict[str, tuple[str, ...]]:
 
 
 def left_out(*assemblies: Assembly) -> tuple[LeftOut, ...]:
-    """Give the actions of CloudFormation's handlers for the templates' types that the policy leaves out, and why."""
+    """Return the actions of CloudFormation's handlers for the templates' types that the policy leaves out, and why."""
     made = {resource.type for assembly in assemblies for resource in assembly.resources()}
     return tuple(
         replace(each, types=tuple(name for name in each.types if name in made))
@@ -390,7 +390,7 @@ class _Writer:
                         yield own if matches(own, name) else name
 
     def _pattern(self, resource: Resource, value: Any) -> str:
-        """Give the known part of a name, with a star for the rest; empty if something else sets the name."""
+        """Return the known part of a name, with a star for the rest; empty if something else sets the name."""
         found = resolve(self._assembly, resource.stack, value)
         if isinstance(found, Reference | Unknown):
             return ""
@@ -435,7 +435,7 @@ class _Writer:
         return found
 
     def _keys_elsewhere(self, own: str) -> Iterator[str]:
-        """Give the keys of other accounts and regions that the templates name."""
+        """Yield the keys of other accounts and regions that the templates name."""
         for text in _texts([dict(each.properties) for each in self._assembly.resources()]):
             if matches("arn:*:kms:*:key/*", text) and "{" not in text and not matches(own, text):
                 yield text
@@ -454,7 +454,7 @@ def _characters(part: Iterable[Statement]) -> int:
 
 
 def _at(properties: Mapping[str, Any], path: str) -> list[Any]:
-    """Give the value at a path, and each item if it is a list."""
+    """Return the value at a path, and each item if it is a list."""
     found: list[Any] = [properties]
     for step in path.split("."):
         found = [item for each in found if isinstance(each, Mapping) for item in listed(each.get(step))]
@@ -462,7 +462,7 @@ def _at(properties: Mapping[str, Any], path: str) -> list[Any]:
 
 
 def _either(value: Any) -> Iterator[Any]:
-    """Give the items of a list, and of each that depends on a condition both that it can be."""
+    """Yield the items of a list, and of each that depends on a condition both that it can be."""
     for each in listed(value):
         if isinstance(each, Mapping) and "Fn::If" in each:
             yield from _either(each["Fn::If"][1:])

@@ -29,7 +29,7 @@ class NoFileError(OSError):
 
 
 def read_bytes(path: Path, *, most: int) -> bytes:
-    """Give the content of a regular file of at most ``most`` bytes.
+    """Return the content of a regular file of at most ``most`` bytes.
 
     Raises OSError: NoFileError and TooLargeError, or the system's own (FileNotFoundError, IsADirectoryError,
     PermissionError; BlockingIOError for a file of the kernel that waits for something to say).
@@ -50,12 +50,12 @@ def read_bytes(path: Path, *, most: int) -> bytes:
 
 
 def read_text(path: Path, *, most: int) -> str:
-    """Give the text of a regular file of UTF-8; raises OSError as ``read_bytes`` does, and UnicodeDecodeError."""
+    """Return the text of a regular file of UTF-8; raises OSError as ``read_bytes`` does, and UnicodeDecodeError."""
     return read_bytes(path, most=most).decode("utf-8")
 
 
 def resolved(path: Path) -> Path:
-    """Give a path without links, as far as there are any that lead somewhere.
+    """Return a path without links, as far as there are any that lead somewhere.
 
     ``Path.resolve`` raises RuntimeError for links in a circle, which reading the file then reports in any case.
     """
@@ -63,7 +63,8 @@ def resolved(path: Path) -> Path:
 
 
 def reason_of(error: Exception) -> str:
-    """Give what a parser says in words of no version: each has its own for a text that nests too deeply for Python."""
+    """Return what a parser says in words of no version: each has its own for a text that nests too deeply for
+    Python."""
     return "nested too deeply" if type(error) is RecursionError else str(error)
 
 

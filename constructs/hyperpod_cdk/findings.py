@@ -37,16 +37,16 @@ class Finding:
         return " ".join(part for part in (place, self.path) if part)
 
     def render(self) -> str:
-        """Give the one-line form ``file:line path: message``, without what is unknown."""
+        """Return the one-line form ``file:line path: message``, without what is unknown."""
         return f"{self.where}: {self.message}" if self.where else self.message
 
     def as_dict(self) -> dict[str, str | int | None]:
-        """Give the finding as plain data for ``--format json``."""
+        """Return the finding as plain data for ``--format json``."""
         return {**asdict(self), "severity": self.severity.value}
 
 
 def passed(*, refuses: bool, is_whole: bool) -> bool | None:
-    """Give the one answer of a run: True only where everything that was asked was answered and nothing refuses.
+    """Return the one answer of a run: True only where everything that was asked was answered and nothing refuses.
 
     False where something ``refuses``, whatever else was not seen; None where something was not looked at.
     """

@@ -57,7 +57,7 @@ class Told(Model):
 
 
 def told(finding: Finding) -> Told:
-    """Give a finding as data."""
+    """Return a finding as data."""
     return Told(
         severity="error" if finding.severity is Severity.ERROR else "warning",
         message=finding.message,
@@ -70,7 +70,7 @@ def told(finding: Finding) -> Told:
 
 @functools.cache
 def _docstrings(module: str) -> Mapping[str, Mapping[str, str]]:
-    """Give the docstrings of attributes by class, of the classes at the top of a module."""
+    """Return the docstrings of attributes by class, of the classes at the top of a module."""
     if not module.startswith("hyperpod_cdk"):
         return {}
     found: dict[str, dict[str, str]] = {}
@@ -99,20 +99,20 @@ class _Written(_Read):
 
 
 def schema_of_file(model: type[BaseModel], *, title: str) -> dict[str, Any]:
-    """Give the schema of a file that is read as ``model``, which allows only its keys."""
+    """Return the schema of a file that is read as ``model``, which allows only its keys."""
     schema = model.model_json_schema(mode="validation", schema_generator=_Read)
     plain = {key: value for key, value in schema.items() if key != "title"}
     return {"$schema": DIALECT, "title": title, **_closed(plain)}
 
 
 def schema_of_report(model: type[BaseModel], *, title: str) -> dict[str, Any]:
-    """Give the schema of what is written of ``model``: every key is there."""
+    """Return the schema of what is written of ``model``: every key is there."""
     schema = model.model_json_schema(mode="serialization", schema_generator=_Written)
     return {"$schema": DIALECT, **schema, "title": title}
 
 
 def as_text(schema: Mapping[str, Any]) -> str:
-    """Give a schema as the text of its file."""
+    """Return a schema as the text of its file."""
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 

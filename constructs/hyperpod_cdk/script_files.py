@@ -41,12 +41,12 @@ class Problem:
     line: int | None = None
 
     def render(self) -> str:
-        """Give ``path:line message``."""
+        """Return ``path:line message``."""
         return f"{self.path}:{self.line} {self.message}" if self.line else f"{self.path} {self.message}"
 
 
 def library_scripts() -> Path:
-    """Give the folder of the library's own scripts, in an installed package or in a clone."""
+    """Return the folder of the library's own scripts, in an installed package or in a clone."""
     here = Path(__file__).parent
     installed, cloned = here / "_lifecycle_scripts", here.parents[1] / "lifecycle_scripts"
     return installed if installed.is_dir() else cloned
@@ -110,7 +110,7 @@ def script_problems(directory: Path, *, shown: Path | None = None) -> Iterator[P
 
 
 def content_hash(directory: Path, written: Mapping[str, str] = MappingProxyType({})) -> str:
-    """Give 32 hexadecimal digits made of names, bytes and executable bits, and of nothing else.
+    """Return 32 hexadecimal digits made of names, bytes and executable bits, and of nothing else.
 
     ``written`` are files that are uploaded with the folder's: name -> text.
     """
@@ -128,7 +128,7 @@ def content_hash(directory: Path, written: Mapping[str, str] = MappingProxyType(
 
 
 def environment_text(*, lustre: Iterable[str] = (), lustre_over_efa: Mapping[str, int] = MappingProxyType({})) -> str:
-    """Give the text of ``ENVIRONMENT``, in which nodes look up their instance type; empty where it would say nothing.
+    """Return the text of ``ENVIRONMENT``, in which nodes look up their instance type; empty where it would say nothing.
 
     ``lustre``: instance types whose nodes mount a Lustre file system. ``lustre_over_efa``: instance type -> EFA
     interfaces that its nodes use for Lustre, 0 where they cannot.
@@ -142,12 +142,12 @@ def environment_text(*, lustre: Iterable[str] = (), lustre_over_efa: Mapping[str
 
 
 def _of_machine(instance_type: str) -> str:
-    """Give the type as the machine's firmware names it: p5.48xlarge for ml.p5.48xlarge."""
+    """Return the type as the machine's firmware names it: p5.48xlarge for ml.p5.48xlarge."""
     return instance_type.removeprefix("ml.")
 
 
 def files(directory: Path) -> Iterator[Path]:
-    """Give the files that are uploaded, in the order of their names."""
+    """Yield the files that are uploaded, in the order of their names."""
     paths = ((path.relative_to(directory).parts, path) for path in directory.rglob("*") if path.is_file())
     for parts, path in sorted(paths):
         if not any(part in EXCLUDED for part in parts):
@@ -155,12 +155,12 @@ def files(directory: Path) -> Iterator[Path]:
 
 
 def script_names(directory: Path) -> list[str]:
-    """Give what ``on_create`` may say for this folder: the paths of its files below it, in their order."""
+    """Return what ``on_create`` may say for this folder: the paths of its files below it, in their order."""
     return [path.relative_to(directory).as_posix() for path in files(directory)]
 
 
 def name_problem(script: str, names: Sequence[str], *, where: str) -> str | None:
-    """Say that ``script`` is none of ``names``, the files ``where`` it was looked for, or give None."""
+    """Say that ``script`` is none of ``names``, the files ``where`` it was looked for, or return None."""
     if script in names:
         return None
     top = [name for name in names if name.endswith(".sh") and "/" not in name]
@@ -170,7 +170,7 @@ def name_problem(script: str, names: Sequence[str], *, where: str) -> str | None
 
 
 def is_script(path: Path) -> bool:
-    """Say whether a file is one that a shell is meant to run: named ``*.sh``, or beginning with ``#!``."""
+    """Return whether a file is one that a shell is meant to run: named ``*.sh``, or beginning with ``#!``."""
     if path.suffix == ".sh":
         return True
     with path.open("rb") as stream:
@@ -178,7 +178,7 @@ def is_script(path: Path) -> bool:
 
 
 def shebang_problem(path: Path) -> str | None:
-    """Say that the first line of a script names no interpreter, or give None."""
+    """Say that the first line of a script names no interpreter, or return None."""
     with path.open("rb") as stream:
         message = _shebang_message(stream.readline(_LONGEST_LINE))
     return f"{path}:1 {message}" if message else None
@@ -194,7 +194,7 @@ def check_steps(steps: Sequence[Path], directory: Path) -> None:
 
 
 def step_problem(step: Path, names: Collection[str], *, shown: Path | None = None) -> Problem | None:
-    """Say why a script cannot be a step with the uploaded files ``names``, or give None."""
+    """Say why a script cannot be a step with the uploaded files ``names``, or return None."""
     name = shown or step
     if not step.is_file():
         return Problem(path=name, message="is a lifecycle step that is not there; write it, or name another file")

@@ -288,7 +288,7 @@ class _Rehearsal:
             raise RehearsalError("\n".join(failures))
 
     def _missing_nodes(self) -> list[MissingNodes]:
-        """Give which nodes are not there, and why, as the embedded AWS knows it."""
+        """Return which nodes are not there, and why, as the embedded AWS knows it."""
         rows = [row for row in self.aws.state()["missing_nodes"] if row["cluster"] == self.report.inventory.cluster]
         return [MissingNodes(**{name: value for name, value in row.items() if name != "cluster"}) for row in rows]
 

@@ -52,7 +52,7 @@ class MissingNodes:
     is_failure: bool
 
     def __str__(self) -> str:
-        """Give group, number and reason."""
+        """Return group, number and reason."""
         nodes = "1 node" if self.count == 1 else f"{self.count} nodes"
         return f"instance group {self.group}: {nodes} not Running: {self.reason}"
 

@@ -42,7 +42,7 @@ class Ended:
         return self.logs[0]
 
     def curve(self) -> dict[int, float]:
-        """Give the losses by step, as the first worker said them."""
+        """Return the losses by step, as the first worker said them."""
         return curve(self.log)
 
 
@@ -183,7 +183,7 @@ class Torchrun:
         self._process.wait(LONGEST)
 
     def log(self) -> str:
-        """Give what has been said so far."""
+        """Return what has been said so far."""
         return self._log.read_text()
 
     def wait_for(self, text: str) -> None:

@@ -266,7 +266,7 @@ def destroy(
 
 @contextmanager
 def head_of(environment: str, project: Path | None, *, head: str | None, trusted: bool) -> Iterator[Source]:
-    """Give the stacks of the files, or of --head, to compare with AWS; errors end the command."""
+    """Yield the stacks of the files, or of --head, to compare with AWS; errors end the command."""
     from hyperpod_cdk.review.isolation import Limits  # noqa: PLC0415 - as above
 
     root = root_of(project, runs_extensions=False)

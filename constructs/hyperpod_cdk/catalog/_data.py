@@ -13,11 +13,11 @@ DIRECTORY = Path(__file__).parent / "data"
 
 @cache
 def load(name: str) -> dict[str, Any]:
-    """Give the document ``data/<name>.json``; callers share it and must not change it."""
+    """Return the document ``data/<name>.json``; callers share it and must not change it."""
     document: dict[str, Any] = json.loads((DIRECTORY / f"{name}.json").read_text(encoding="utf-8"))
     return document
 
 
 def as_of(name: str) -> date:
-    """Give the date on which the facts of ``data/<name>.json`` were read."""
+    """Return the date on which the facts of ``data/<name>.json`` were read."""
     return date.fromisoformat(load(name)["as_of"])

@@ -87,22 +87,22 @@ class Addon:
 
 
 def get(name: str) -> Addon | None:
-    """Give the row of an add-on, or None when the catalog does not know it."""
+    """Return the row of an add-on, or None when the catalog does not know it."""
     return _table().get(name)
 
 
 def row(name: str) -> Addon:
-    """Give the row of an add-on that must be known, such as this module's constants; raises KeyError."""
+    """Return the row of an add-on that must be known, such as this module's constants; raises KeyError."""
     return _table()[name]
 
 
 def names() -> tuple[str, ...]:
-    """Give every known add-on."""
+    """Return every known add-on."""
     return tuple(_table())
 
 
 def version_problem(name: str, version: str, *, key: str | None = None) -> str | None:
-    """Say that ``version`` (``v1.18.3-eksbuild.1``) is older than HyperPod accepts, or give None.
+    """Say that ``version`` (``v1.18.3-eksbuild.1``) is older than HyperPod accepts, or return None.
 
     Text that does not begin with a release number is left to EKS, which knows its versions.
     """
@@ -120,7 +120,7 @@ def version_problem(name: str, version: str, *, key: str | None = None) -> str |
 
 
 def s3_pod_identity_problem(version: str) -> str | None:
-    """Say that a version of the S3 CSI driver does not support EKS Pod Identity yet, or give None."""
+    """Say that a version of the S3 CSI driver does not support EKS Pod Identity yet, or return None."""
     since: str = _data.load("addons")["s3_csi_pod_identity_since"]
     if not _is_older(version, since):
         return None
@@ -131,7 +131,7 @@ def s3_pod_identity_problem(version: str) -> str | None:
 
 
 def published(name: str, minor: str) -> str | None:
-    """Give a version that the EKS user guide names for a Kubernetes version, ``1.34``; other versions may fit too.
+    """Return a version that the EKS user guide names for a Kubernetes version, ``1.34``; other versions may fit too.
 
     None if no page names one. ``DescribeAddonVersions`` returns all versions that fit a cluster.
     """
@@ -140,7 +140,7 @@ def published(name: str, minor: str) -> str | None:
 
 
 def release(version: str) -> tuple[int, ...] | None:
-    """Give an add-on version's numbers for comparing (``v1.18.2-eksbuild.2`` -> (1, 18, 2, 2)), or None."""
+    """Return an add-on version's numbers for comparing (``v1.18.2-eksbuild.2`` -> (1, 18, 2, 2)), or None."""
     match = re.match(r"v?(\d+)\.(\d+)\.(\d+)(?:-eksbuild\.(\d+))?", version)
     return tuple(int(part or 0) for part in match.groups()) if match else None
 

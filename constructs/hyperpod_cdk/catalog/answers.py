@@ -28,11 +28,11 @@ def _operations() -> Mapping[str, Mapping[str, bool]]:
 
 
 def members(operation: str) -> Mapping[str, bool] | None:
-    """Give the members of an operation's answers, True for those that are always present; None without a row."""
+    """Return the members of an operation's answers, True for those that are always present; None without a row."""
     return _operations().get(operation)
 
 
 def default(resource_type: str, place: str) -> tuple[str, ...] | None:
-    """Give the values that AWS fills in if a template has none; None if any value is possible, or none is known."""
+    """Return the values that AWS fills in if a template has none; None if any value is possible, or none is known."""
     found: list[str] | str | None = _data.load("answers")["defaults"].get(f"{resource_type} {place}")
     return None if found is None or isinstance(found, str) else tuple(found)

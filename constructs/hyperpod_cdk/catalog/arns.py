@@ -82,7 +82,7 @@ class Arn(NamedTuple):
 
 
 def arn_parts(text: str) -> Arn:
-    """Give the parts of an ARN; all are empty if the text is not an ARN."""
+    """Return the parts of an ARN; all are empty if the text is not an ARN."""
     found = _ARN.fullmatch(text)
     return Arn(*found.groups()) if found else Arn()
 
@@ -127,7 +127,7 @@ def role_partition_problem(arn: str, *, partition: str, region: str) -> str | No
 
 
 def role_arn_problem(arn: str, key: str) -> str | None:
-    """Say why ``arn`` names no IAM role, or give None; a session's ARN is answered with its role's."""
+    """Say why ``arn`` names no IAM role, or return None; a session's ARN is answered with its role's."""
     if ROLE_ARN.matches(arn):
         return None
     of = arn_parts(arn)

@@ -32,12 +32,12 @@ class Word:
 
 
 def counterpart(key: str) -> Word | None:
-    """Give what a key with AWS's name means here; case, hyphens and underscores do not count."""
+    """Return what a key with AWS's name means here; case, hyphens and underscores do not count."""
     return _by_spelling().get(_plain(key))
 
 
 def words() -> tuple[Word, ...]:
-    """Give the whole table."""
+    """Return the whole table."""
     return tuple(Word(aws=name, **row) for name, row in _DATA["words"].items())
 
 

@@ -40,7 +40,7 @@ class Baseline:
 
 
 def of(instance_type: str, collective: str) -> tuple[Baseline, ...]:
-    """Give what is published for a type and a collective (``all_reduce``), without runs over TCP."""
+    """Return what is published for a type and a collective (``all_reduce``), without runs over TCP."""
     return tuple(
         row
         for row in _runs()
@@ -49,13 +49,13 @@ def of(instance_type: str, collective: str) -> tuple[Baseline, ...]:
 
 
 def over_tcp(instance_type: str, collective: str) -> Baseline | None:
-    """Give what a type is known to reach without EFA, or None if nothing is published."""
+    """Return what a type is known to reach without EFA, or None if nothing is published."""
     wanted = (instance_type, collective, "tcp")
     return next((row for row in _runs() if (row.instance_type, row.collective, row.network) == wanted), None)
 
 
 def types_with(device: str, *, at_least: int = 1) -> tuple[InstanceType, ...]:
-    """Give the types with ``at_least`` GPUs of the name ``device`` that drivers use (``NVIDIA A10G``).
+    """Return the types with ``at_least`` GPUs of the name ``device`` that drivers use (``NVIDIA A10G``).
 
     A size of memory in the name (``A100-SXM4-40GB``) counts if types differ by it. Empty if the name is not of a known
     GPU.

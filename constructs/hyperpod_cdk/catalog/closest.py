@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
-    """Give the known name with the fewest slips from ``name``, or None if none is near.
+    """Return the known name with the fewest slips from ``name``, or None if none is near.
 
     A slip is a character too many, too few, wrong, or two swapped; more slips than a third of the longer text is far.
     Case and surrounding spaces do not count.

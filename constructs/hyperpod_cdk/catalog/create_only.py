@@ -47,7 +47,7 @@ class UpdateRule:
         return any(overlap(path, each) for each in self.conditionally)
 
     def documented_at(self, path: Path, at: int) -> Path:
-        """Give the longest documented path that is ``path`` or above it, empty if there is none.
+        """Return the longest documented path that is ``path`` or above it, empty if there is none.
 
         ``at`` is how many steps of the path were added or removed as one: an item of a list that was has none of its
         properties changed.
@@ -63,7 +63,7 @@ def overlap(one: Path, other: Path) -> bool:
 
 @cache
 def update_rule(resource_type: str) -> UpdateRule | None:
-    """Give a type's rule, None if the registry does not have the type."""
+    """Return a type's rule, None if the registry does not have the type."""
     text: str | None = _DATA["types"].get(resource_type)
     if text is None:
         return None

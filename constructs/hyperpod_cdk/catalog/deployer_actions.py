@@ -44,7 +44,7 @@ class Feature(ResourceType):
     default: str
 
     def is_in(self, type_name: str, properties: Any) -> bool:
-        """Say whether a resource of this type and with these properties has the feature."""
+        """Return whether a resource of this type and with these properties has the feature."""
         return type_name == self.name and _has(properties, self.property.split("."), self.default)
 
 
@@ -64,7 +64,7 @@ class Limitable:
     generated: str = ""
 
     def example(self, name: str, *, partition: str, region: str, account: str) -> str | None:
-        """Give a possible ARN in environment ``name``; None if only templates show the resource's name."""
+        """Return a possible ARN in environment ``name``; None if only templates show the resource's name."""
         if "{value}" in self.arn and "{name}" not in self.generated:
             return None
         value = self.generated.format(name=name)
@@ -143,13 +143,13 @@ FEATURES: tuple[Feature, ...] = tuple(
 
 
 def is_left_out(type_name: str, action: str) -> bool:
-    """Say whether the handler of a type names an action only for features that no stack uses."""
+    """Return whether the handler of a type names an action only for features that no stack uses."""
     return any(type_name in each.types and each.actions.fullmatch(action) for each in LEFT_OUT)
 
 
 @cache
 def limit_of(action: str) -> Limit | None:
-    """Give the condition that narrows an action, None if none does."""
+    """Return the condition that narrows an action, None if none does."""
     return next((each for each in LIMITS if each.actions.fullmatch(action)), None)
 
 
@@ -158,7 +158,7 @@ NOTHING_MADE: Final = frozenset({"AWS::CDK::Metadata", "AWS::CloudFormation::Wai
 
 
 def resource_type(name: str) -> ResourceType | None:
-    """Give the row of a type by its name in templates, None if there is none."""
+    """Return the row of a type by its name in templates, None if there is none."""
     wanted = CUSTOM_RESOURCE if name.startswith("Custom::") else name
     return next((each for each in TYPES if each.name == wanted), None)
 

@@ -31,7 +31,7 @@ class Duration:
 
 
 def duration(resource_type: str, action: Action, *, when: str = "") -> Duration:
-    """Give how long a resource takes.
+    """Return how long a resource takes.
 
     ``when`` names a circumstance that matters: ``version`` (of Kubernetes), ``efa``, ``interface`` (of an
     endpoint), ``vpc`` (of a function), ``throughput`` (of a file system), ``deep health checks``. A type or
@@ -69,12 +69,12 @@ DEEP_HEALTH_CHECKS: Duration = _read(_DATA["deep_health_checks"])
 
 
 def types() -> frozenset[str]:
-    """Give every type that has a row."""
+    """Return every type that has a row."""
     return frozenset(kind for kind, _, _ in _rows())
 
 
 def widest(resource_type: str, action: Action) -> Duration:
-    """Give the range over all circumstances of a type, for a caller that does not know the circumstance."""
+    """Return the range over all circumstances of a type, for a caller that does not know the circumstance."""
     special = [each for (kind, what, _), each in _rows().items() if (kind, what) == (resource_type, action)]
     rows = [duration(resource_type, action), *special]
     return Duration(

@@ -30,12 +30,12 @@ class Variable:
     families: frozenset[str] = frozenset()
 
     def fits(self, row: InstanceType) -> bool:
-        """Say whether the variable may be set on nodes of type ``row``."""
+        """Return whether the variable may be set on nodes of type ``row``."""
         return self.needs <= _abilities(row) and (not self.families or row.family in self.families)
 
 
 def variables(rows: Sequence[InstanceType], *, accelerators_are_whole: bool) -> dict[str, str]:
-    """Give what lets NCCL use EFA on nodes of these types: only what is safe on all of them.
+    """Return what lets NCCL use EFA on nodes of these types: only what is safe on all of them.
 
     Empty if a type has no EFA or no NVIDIA GPU, or if the GPUs are partitioned: NCCL cannot connect partitions
     over EFA. Leaves out what aws-ofi-nccl sets itself.
@@ -45,22 +45,23 @@ def variables(rows: Sequence[InstanceType], *, accelerators_are_whole: bool) -> 
 
 
 def tcp_variables(rows: Sequence[InstanceType]) -> dict[str, str]:
-    """Give what lets NCCL use TCP and nothing else on nodes of these types, for pods without EFA."""
+    """Return what lets NCCL use TCP and nothing else on nodes of these types, for pods without EFA."""
     return _meet("tcp", rows)
 
 
 def neuron_variables(rows: Sequence[InstanceType]) -> dict[str, str]:
-    """Give what lets Neuron's collectives use EFA; empty where a type has no EFA or is not a Neuron one."""
+    """Return what lets Neuron's collectives use EFA; empty where a type has no EFA or is not a Neuron one."""
     return _meet("neuron", rows) if all(row.is_neuron and row.efa_supported for row in rows) else {}
 
 
 def variables_without_hugepages() -> dict[str, str]:
-    """Give what a pod with EFA must set if it requests no huge pages: libfabric would otherwise use them, and fail."""
+    """Return what a pod with EFA must set if it requests no huge pages: libfabric would otherwise use them, and
+    fail."""
     return {each.name: each.value for each in _variables()["without_hugepages"]}
 
 
 def hugepages_mib(row: InstanceType) -> int:
-    """Give how many MiB of 2 MiB pages a pod with all EFA interfaces of a node requests; 0 if it needs none.
+    """Return how many MiB of 2 MiB pages a pod with all EFA interfaces of a node requests; 0 if it needs none.
 
     Never more than a node reserves with one thread per core; on small types this is less than AWS's manifests request.
     """
@@ -70,7 +71,7 @@ def hugepages_mib(row: InstanceType) -> int:
 
 
 def hugepages_kept_mib(row: InstanceType) -> int:
-    """Give how much memory the EFA driver turns into huge pages at boot, in MiB, whether pods request it or not.
+    """Return how much memory the EFA driver turns into huge pages at boot, in MiB, whether pods request it or not.
 
     Pods can use that memory only as huge pages; it is not part of the node's other memory. With one thread
     per core it is half of that.
@@ -79,7 +80,7 @@ def hugepages_kept_mib(row: InstanceType) -> int:
 
 
 def test_image(rows: Sequence[InstanceType]) -> str:
-    """Give the public image with nccl-tests, fi_info and Open MPI for these types.
+    """Return the public image with nccl-tests, fi_info and Open MPI for these types.
 
     The one with the oldest CUDA that supports all their GPUs, because it runs with the most drivers; if none does
     (`test_image_problem`) the first.
@@ -88,7 +89,7 @@ def test_image(rows: Sequence[InstanceType]) -> str:
 
 
 def test_image_problem(rows: Sequence[InstanceType]) -> str | None:
-    """Say that no public image has nccl-tests for a GPU of these types, and what to do, or give None."""
+    """Say that no public image has nccl-tests for a GPU of these types, and what to do, or return None."""
     unknown = [row for row in rows if row.is_nvidia and not _fitting("nccl-tests", [row])]
     if not unknown:
         return None
@@ -100,12 +101,12 @@ def test_image_problem(rows: Sequence[InstanceType]) -> str | None:
 
 
 def neuron_image(rows: Sequence[InstanceType]) -> str:
-    """Give the public image with nccom-test and Neuron's tools for these types."""
+    """Return the public image with nccom-test and Neuron's tools for these types."""
     return _image("neuron", rows)
 
 
 def dcgm_image(rows: Sequence[InstanceType]) -> str:
-    """Give the public image with DCGM's diagnostics for these types."""
+    """Return the public image with DCGM's diagnostics for these types."""
     return _image("dcgm", rows)
 
 

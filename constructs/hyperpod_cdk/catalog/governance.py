@@ -105,7 +105,7 @@ POLICY_PART = "policy"
 
 
 def member_problem(arn: str, administrators: Sequence[str], *, listed: str) -> str | None:
-    """Say that a team's member is one of the cluster's ``administrators``, whose list is ``listed``, or give None."""
+    """Say that a team's member is one of the cluster's ``administrators``, whose list is ``listed``, or return None."""
     if arn not in administrators:
         return None
     return (
@@ -115,7 +115,7 @@ def member_problem(arn: str, administrators: Sequence[str], *, listed: str) -> s
 
 
 def made_name(prefix: str, part: str) -> str:
-    """Give the default name of a team's quota, or of the policy (``POLICY_PART``)."""
+    """Return the default name of a team's quota, or of the policy (``POLICY_PART``)."""
     return f"{prefix}-{part}"
 
 
@@ -144,12 +144,12 @@ _NAMESPACES_OF_OTHERS = ("default", "aws-hyperpod", "mount-s3")
 
 
 def is_native(resource_type: str, region: str) -> bool:
-    """Say whether environments in ``region`` use CloudFormation's own ``resource_type``; see ``NATIVE_REGIONS``."""
+    """Return whether environments in ``region`` use CloudFormation's own ``resource_type``; see ``NATIVE_REGIONS``."""
     return region in NATIVE_REGIONS[resource_type]
 
 
 def pod_security_labels(level: str) -> dict[str, str]:
-    """Give the labels with which Kubernetes refuses pods beyond a level, and warns about jobs that create them.
+    """Return the labels with which Kubernetes refuses pods beyond a level, and warns about jobs that create them.
 
     Kubernetes refuses the pods, not the jobs that create them, so the user who applies a job gets a warning.
     """
@@ -157,7 +157,7 @@ def pod_security_labels(level: str) -> dict[str, str]:
 
 
 def is_namespace_of_others(name: str) -> bool:
-    """Say whether a namespace is Kubernetes' own or an operator's, whose pods may need more permissions."""
+    """Return whether a namespace is Kubernetes' own or an operator's, whose pods may need more permissions."""
     return name.startswith("kube-") or "-system" in name or name in _NAMESPACES_OF_OTHERS
 
 
@@ -196,7 +196,7 @@ PRIORITY_LABEL: str = _DATA["labels"]["priority"]
 
 
 def namespace(team: str) -> str:
-    """Give the namespace that a compute quota creates for ``team``."""
+    """Return the namespace that a compute quota creates for ``team``."""
     return str(_DATA["names"]["namespace"]).format(team=team)
 
 
@@ -205,7 +205,7 @@ TEAM_PREFIX: str = namespace("")
 
 
 def team_of(namespace: str) -> str | None:
-    """Give the team whose namespace it is, or None for a namespace of nobody's."""
+    """Return the team whose namespace it is, or None for a namespace of nobody's."""
     return namespace.removeprefix(TEAM_PREFIX) if namespace.startswith(TEAM_PREFIX) else None
 
 
@@ -220,17 +220,17 @@ def no_team_problem(namespace: str, *, near: str | None) -> str:
 
 
 def local_queue(team: str) -> str:
-    """Give the Kueue local queue of ``team``, the value of ``QUEUE_LABEL``."""
+    """Return the Kueue local queue of ``team``, the value of ``QUEUE_LABEL``."""
     return str(_DATA["names"]["local_queue"]).format(team=team)
 
 
 def cluster_queue(team: str) -> str:
-    """Give the Kueue cluster queue of ``team``."""
+    """Return the Kueue cluster queue of ``team``."""
     return str(_DATA["names"]["cluster_queue"]).format(team=team)
 
 
 def priority_class(name: str) -> str:
-    """Give the Kubernetes name of priority class ``name``, the value of ``PRIORITY_LABEL``."""
+    """Return the Kubernetes name of priority class ``name``, the value of ``PRIORITY_LABEL``."""
     return str(_DATA["names"]["priority_class"]).format(name=name)
 
 
@@ -241,7 +241,7 @@ def unranked_classes_problem(ordering: str) -> str:
 
 
 def amounts_problem(amounts: Sequence[str]) -> str | None:
-    """Say why the amounts in a quota row cannot be combined (``count`` and others), or give None."""
+    """Say why the amounts in a quota row cannot be combined (``count`` and others), or return None."""
     given = set(amounts)
     if not given:
         kinds = ", accelerators, vcpu, memory_gib or accelerator_partition"
@@ -284,7 +284,7 @@ class QuotaLike(Protocol):
 
 
 def instance_shares(row: QuotaLike, numbers: InstanceType | None) -> dict[str, float] | None:
-    """Give what a row takes of ``accelerators``, ``vcpu`` and ``memory_gib``, each in instances of its type.
+    """Return what a row takes of ``accelerators``, ``vcpu`` and ``memory_gib``, each in instances of its type.
 
     None if the type's numbers are unknown or the row is not valid.
     """
@@ -306,7 +306,7 @@ def instance_shares(row: QuotaLike, numbers: InstanceType | None) -> dict[str, f
 
 
 def _accelerators(row: QuotaLike, numbers: InstanceType) -> float | None:
-    """Give the share of an instance's accelerators, None if it is unknown."""
+    """Return the share of an instance's accelerators, None if it is unknown."""
     partition = row.accelerator_partition
     if row.accelerators is None and partition is None:
         return 0.0
@@ -323,7 +323,7 @@ def _accelerators(row: QuotaLike, numbers: InstanceType) -> float | None:
 def accelerator_problems(
     numbers: InstanceType, *, accelerators: int | None, profile: str | None
 ) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Give what a quota cannot have of a type: the place in the row, and the sentence of the error.
+    """Yield what a quota cannot have of a type: the place in the row, and the sentence of the error.
 
     ``accelerators`` of a type without any, and a MIG ``profile`` that its GPUs do not support.
     """
@@ -390,7 +390,7 @@ def limited_resource_problem(name: str) -> str | None:
 
 
 def partitions_per_accelerator(profile: str, profiles: Sequence[str]) -> int:
-    """Give how many partitions of ``profile`` fit on one GPU; ``profiles`` are all those of the type.
+    """Return how many partitions of ``profile`` fit on one GPU; ``profiles`` are all those of the type.
 
     A GPU has seven slices of compute and eight of memory; a profile of all seven holds the whole memory.
     """
@@ -402,7 +402,7 @@ def partitions_per_accelerator(profile: str, profiles: Sequence[str]) -> int:
 
 
 def limited_resource(kind: str, *, profile: str = "") -> str:
-    """Give the name under which a ResourceQuota limits ``kind``.
+    """Return the name under which a ResourceQuota limits ``kind``.
 
     Kinds are gpu, neuron, neurondevice, efa, and partition with its profile.
     """
@@ -410,7 +410,7 @@ def limited_resource(kind: str, *, profile: str = "") -> str:
 
 
 def default_queue_problem(addon_version: str) -> str | None:
-    """Say that task governance of ``addon_version`` does not support a default queue, or give None."""
+    """Say that task governance of ``addon_version`` does not support a default queue, or return None."""
     kueue, least = _kueue(addon_version), _numbers(_DATA["default_queue"]["kueue"])
     if kueue is None or kueue >= least:
         return None
@@ -422,7 +422,7 @@ def default_queue_problem(addon_version: str) -> str | None:
 
 
 def update_problem(installed: str, wanted: str) -> str | None:
-    """Say why EKS cannot update task governance from one add-on version to another, or give None."""
+    """Say why EKS cannot update task governance from one add-on version to another, or return None."""
     rule = _DATA["update"]
     before, after = addons.release(installed), addons.release(wanted)
     if before is None or after is None or before >= _numbers(rule["before"]) or after < _numbers(rule["not_to"]):
@@ -434,13 +434,14 @@ def update_problem(installed: str, wanted: str) -> str | None:
 
 
 def local_queue_api(addon_version: str | None = None) -> str:
-    """Give the API version of a Kueue local queue; without a version that of a recent add-on."""
+    """Return the API version of a Kueue local queue; without a version that of a recent add-on."""
     is_old = addon_version is not None and not serves_kueue_api(addon_version, KUEUE_API)
     return f"{KUEUE_GROUP}/v1beta1" if is_old else KUEUE_API
 
 
 def serves_kueue_api(addon_version: str, api: str) -> bool:
-    """Say whether the Kueue of an add-on version serves ``api`` (``kueue.x-k8s.io/v1beta2``); v1beta1 all of them do.
+    """Return whether the Kueue of an add-on version serves ``api`` (``kueue.x-k8s.io/v1beta2``); v1beta1 all of them
+    do.
 
     True for a version that cannot be read.
     """
@@ -449,7 +450,7 @@ def serves_kueue_api(addon_version: str, api: str) -> bool:
 
 
 def _kueue(addon_version: str) -> tuple[int, ...] | None:
-    """Give the Kueue of an add-on version: that of the newest listed release up to it; None if it is unreadable."""
+    """Return the Kueue of an add-on version: that of the newest listed release up to it; None if it is unreadable."""
     got = addons.release(addon_version)
     if got is None:
         return None

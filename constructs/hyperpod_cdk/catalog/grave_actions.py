@@ -23,7 +23,7 @@ TAGGING: Final[tuple[str, ...]] = tuple(name.lower() for name in _data.load("gra
 
 @cache
 def grave_actions(*where: Where) -> frozenset[str]:
-    """Give the actions of these rows in lower case, as IAM compares them (``ec2:authorizesecuritygroupingress``)."""
+    """Return the actions of these rows in lower case, as IAM compares them (``ec2:authorizesecuritygroupingress``)."""
     return frozenset(
         f"{row['service']}:{name}".lower()
         for row in _data.load("grave_actions")["rows"]

@@ -130,13 +130,13 @@ def unlike_taints_problem(group: str, other: str, *, pool: str) -> str:
 
 
 def ultraserver(instance_type: str) -> UltraServer | None:
-    """Give what is known of the UltraServers made of ``instance_type``, or None if it is sold by the instance."""
+    """Return what is known of the UltraServers made of ``instance_type``, or None if it is sold by the instance."""
     row = _DATA["ultraservers"].get(instance_type)
     return UltraServer(**row) if isinstance(row, dict) else None
 
 
 def script_problem(script: str, *, key: str) -> str | None:
-    """Say why ``script`` does not name a file below the folder of lifecycle scripts, or give None."""
+    """Say why ``script`` does not name a file below the folder of lifecycle scripts, or return None."""
     if problem := LIFECYCLE_SCRIPT.problem(script, key=key):
         return problem
     parts = script.split("/")
@@ -151,7 +151,7 @@ def script_problem(script: str, *, key: str) -> str | None:
 
 
 def key_name_problem(key: str) -> str | None:
-    """Say what is wrong with the length of a label or taint key's name, or give None."""
+    """Say what is wrong with the length of a label or taint key's name, or return None."""
     name = key.rpartition("/")[2]
     if len(name) <= KEY_NAME_LENGTH:
         return None
@@ -159,7 +159,7 @@ def key_name_problem(key: str) -> str | None:
 
 
 def reserved_prefix(key: str) -> tuple[str, str] | None:
-    """Give (whose, prefix) of a label or taint key that HyperPod (``hyperpod``) or Kubernetes reserves, or None."""
+    """Return (whose, prefix) of a label or taint key that HyperPod (``hyperpod``) or Kubernetes reserves, or None."""
     prefix = key.rpartition("/")[0]
     for owner in ("hyperpod", "kubernetes"):
         for reserved in _DATA["reserved_prefixes"][owner]:
@@ -185,7 +185,7 @@ RESTRICTED_LUSTRE_DELETION_POLICIES: dict[str, str] = dict(_DATA["restricted_gro
 
 
 def log_group(cluster_name: str, cluster_id: str) -> str:
-    """Give the log group of a cluster's nodes; ``cluster_id`` is the last part of its ARN."""
+    """Return the log group of a cluster's nodes; ``cluster_id`` is the last part of its ARN."""
     return f"/aws/sagemaker/Clusters/{cluster_name}/{cluster_id}"
 
 

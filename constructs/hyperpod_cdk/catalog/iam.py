@@ -47,7 +47,7 @@ class ServiceLinkedRole:
         return self.name.endswith("*")
 
     def arn(self, *, partition: str, account: str) -> str:
-        """Give the role's ARN, with the star if the name has one."""
+        """Return the role's ARN, with the star if the name has one."""
         return f"arn:{partition}:iam::{account}:role/aws-service-role/{self.service}/{self.name}"
 
 
@@ -59,10 +59,10 @@ SERVICE_LINKED_ROLES: tuple[ServiceLinkedRole, ...] = tuple(
 def bootstrap_role_arn(
     role: str, *, partition: str, account: str, region: str, qualifier: str = BOOTSTRAP_QUALIFIER
 ) -> str:
-    """Give the ARN of a bootstrap role by its part of the name: ``deploy``, ``file-publishing``, ``cfn-exec``."""
+    """Return the ARN of a bootstrap role by its part of the name: ``deploy``, ``file-publishing``, ``cfn-exec``."""
     return f"arn:{partition}:iam::{account}:role/cdk-{qualifier}-{role}-role-{account}-{region}"
 
 
 def bootstrap_bucket(*, account: str, region: str, qualifier: str = BOOTSTRAP_QUALIFIER) -> str:
-    """Give the name of the bucket for templates and assets."""
+    """Return the name of the bucket for templates and assets."""
     return f"cdk-{qualifier}-assets-{account}-{region}"

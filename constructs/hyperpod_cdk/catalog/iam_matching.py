@@ -25,52 +25,52 @@ _TOKEN = re.compile(r"\$\{[*?$]\}|[*?]")
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Say whether a text matches a policy's pattern; case matters."""
+    """Return whether a text matches a policy's pattern; case matters."""
     return _compiled(pattern).fullmatch(text) is not None
 
 
 def matches_action(pattern: str, action: str) -> bool:
-    """Say whether an action (``ec2:CreateVpc``) matches a pattern of actions; case does not matter."""
+    """Return whether an action (``ec2:CreateVpc``) matches a pattern of actions; case does not matter."""
     return matches(pattern.lower(), action.lower())
 
 
 def listed(value: Any) -> list[Any]:
-    """Give a policy element as a list; an empty list for None."""
+    """Return a policy element as a list; an empty list for None."""
     if value is None:
         return []
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
 def names_action(statement: Statement, action: str) -> bool:
-    """Say whether a statement applies to an action, by ``Action`` or ``NotAction``."""
+    """Return whether a statement applies to an action, by ``Action`` or ``NotAction``."""
     if "NotAction" in statement:
         return not any(matches_action(str(each), action) for each in listed(statement["NotAction"]))
     return any(matches_action(str(each), action) for each in listed(statement.get("Action")))
 
 
 def principals(statement: Statement) -> list[str]:
-    """Give the accounts, roles and users that a statement names, ``*`` for everyone."""
+    """Return the accounts, roles and users that a statement names, ``*`` for everyone."""
     principal = statement.get("Principal")
     named = principal.get("AWS") if isinstance(principal, Mapping) else principal
     return [str(each) for each in listed(named)]
 
 
 def names_service(statement: Statement, names: frozenset[str]) -> bool:
-    """Say whether a statement applies to one of these services, as one for everyone does."""
+    """Return whether a statement applies to one of these services, as one for everyone does."""
     principal = statement.get("Principal")
     services = listed(principal.get("Service")) if isinstance(principal, Mapping) else []
     return "*" in principals(statement) or any(str(each).removesuffix(".cn") in names for each in services)
 
 
 def names_account(statement: Statement, account: str) -> bool | None:
-    """Say whether a statement applies to an account, None if it applies only to some of its roles and users."""
+    """Return whether a statement applies to an account, None if it applies only to some of its roles and users."""
     named = [each for each in principals(statement) if each == account or arn_parts(each).account == account]
     whole = any(each == account or each.endswith(":root") for each in named)
     return whole or (None if named else False)
 
 
 def is_positive(operator: str, *, may_lack: bool) -> bool:
-    """Say whether an operator requires one of the stated values; with ``may_lack`` also with ``IfExists``."""
+    """Return whether an operator requires one of the stated values; with ``may_lack`` also with ``IfExists``."""
     return (operator.removesuffix("IfExists") if may_lack else operator) in _POSITIVE
 
 
@@ -82,7 +82,7 @@ def answers(
     names: Callable[[Statement], bool | None],
     holds: Callable[[str, str, list[str]], bool | None],
 ) -> Answer:
-    """Say whether the policy of the resource ``arn`` allows a principal an action.
+    """Return whether the policy of the resource ``arn`` allows a principal an action.
 
     ``names`` says whether a statement's Principal is that principal, ``holds`` whether a condition (operator, key in
     lower case, values) is true for its request; each gives None if that is unknown. A statement that denies counts
@@ -116,7 +116,7 @@ def answers(
 
 
 def all_of(found: list[Answer]) -> Answer:
-    """Give the result for several actions together: the worst of their results."""
+    """Return the result for several actions together: the worst of their results."""
     order: tuple[Answer, ...] = ("denies", "silent", "unknown", "lets")
     return min(found, key=order.index)
 

@@ -44,7 +44,7 @@ class ChartImage:
         return self.path.partition(":")[0]
 
     def is_in_ecr_of(self, region: str) -> bool:
-        """Say whether nodes of ``region`` pull it from ECR of their own region, as a closed network must."""
+        """Return whether nodes of ``region`` pull it from ECR of their own region, as a closed network must."""
         return ecr_region(self.image) == region
 
 
@@ -62,13 +62,13 @@ _ECR = re.compile(r"[0-9]{12}\.dkr\.ecr\.([a-z0-9-]+)\.[a-z0-9.]+")
 
 
 def ecr_region(registry: str) -> str | None:
-    """Give the region of an ECR registry, with or without a path, or None for another registry."""
+    """Return the region of an ECR registry, with or without a path, or None for another registry."""
     match = _ECR.fullmatch(registry.partition("/")[0])
     return match[1] if match else None
 
 
 def chart_images(types: Iterable[InstanceType], *, region: str, gpu_partitions: bool) -> tuple[ChartImage, ...]:
-    """Give the images that nodes of these types pull for the chart in ``region``, from ECR there or elsewhere.
+    """Return the images that nodes of these types pull for the chart in ``region``, from ECR there or elsewhere.
 
     ``gpu_partitions``: a group partitions its GPUs (MIG), for which NVIDIA's GPU operator replaces the device
     plugin.
@@ -96,19 +96,19 @@ def chart_images(types: Iterable[InstanceType], *, region: str, gpu_partitions: 
 
 
 def images_to_copy(types: Iterable[InstanceType], *, region: str, gpu_partitions: bool) -> tuple[ChartImage, ...]:
-    """Give those of ``chart_images`` that are not in ECR of ``region``."""
+    """Return those of ``chart_images`` that are not in ECR of ``region``."""
     found = chart_images(types, region=region, gpu_partitions=gpu_partitions)
     return tuple(image for image in found if not image.is_in_ecr_of(region))
 
 
 def gpu_operator_registry(region: str) -> str | None:
-    """Give the registry of AWS's copy of the GPU operator in ECR of ``region``, None if the chart has none."""
+    """Return the registry of AWS's copy of the GPU operator in ECR of ``region``, None if the chart has none."""
     account = _data.load("images")["registries"]["gpu-operator"]["accounts"].get(region)
     return f"{account}.dkr.ecr.{region}.amazonaws.com" if account else None
 
 
 def registry_values(registry: str, images: Iterable[ChartImage]) -> Mapping[str, Any]:
-    """Give the chart values with which ``images`` come from ``registry``, under their upstream names."""
+    """Return the chart values with which ``images`` come from ``registry``, under their upstream names."""
     values: dict[str, Any] = {}
     for image in images:
         if not image.value:

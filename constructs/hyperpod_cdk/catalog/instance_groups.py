@@ -104,7 +104,7 @@ _BY_PLAN: tuple[str | Advice, ...] = (
 
 
 def type_problems(group: GroupLike, _: Rows) -> Iterator[Placed]:
-    """Give why the types of a group are wrong: no type, both fields, or one type twice."""
+    """Yield why the types of a group are wrong: no type, both fields, or one type twice."""
     if group.instance_type is not None and group.instance_types:
         yield (
             ("instance_types",),
@@ -127,7 +127,7 @@ def type_problems(group: GroupLike, _: Rows) -> Iterator[Placed]:
 
 
 def capacity_problems(group: WithCapacity, rows: Rows, *, choices: Sequence[str] = CAPACITIES) -> Iterator[Placed]:
-    """Give why a group with accelerators must say which of the ``choices`` its capacity comes from.
+    """Yield why a group with accelerators must say which of the ``choices`` its capacity comes from.
 
     On-demand capacity is scarce and expensive.
     """
@@ -147,7 +147,7 @@ def capacity_problems(group: WithCapacity, rows: Rows, *, choices: Sequence[str]
 
 
 def plan_problems(group: WithCapacity, rows: Rows, *, choices: Sequence[str] = CAPACITIES) -> Iterator[Placed]:
-    """Give why plan and capacity do not match, and for which types no plans are sold.
+    """Yield why plan and capacity do not match, and for which types no plans are sold.
 
     ``choices`` are the kinds of capacity that there are.
     """
@@ -190,7 +190,7 @@ def plan_problems(group: WithCapacity, rows: Rows, *, choices: Sequence[str] = C
 
 
 def provisioning_problems(group: GroupLike, provisioning: str, *, key: str) -> Iterator[Placed]:
-    """Give what in a group needs continuous provisioning if the cluster, under ``key``, has another."""
+    """Yield what in a group needs continuous provisioning if the cluster, under ``key``, has another."""
     if provisioning == "continuous":
         return
     for name, what, way_out, is_used in (
@@ -213,7 +213,7 @@ def provisioning_problems(group: GroupLike, provisioning: str, *, key: str) -> I
 
 
 def minimum_problems(group: GroupLike, _: Rows) -> Iterator[Placed]:
-    """Give why a group can never reach its minimum."""
+    """Yield why a group can never reach its minimum."""
     least, count = group.min_count, group.count
     if least is not None and least > count:
         said = f"must be at most count, {count}, got {least}; "
@@ -221,7 +221,7 @@ def minimum_problems(group: GroupLike, _: Rows) -> Iterator[Placed]:
 
 
 def health_check_problems(group: AnyGroupLike, rows: Rows) -> Iterator[Placed]:
-    """Give why deep health checks cannot run on nodes of a type or with taints."""
+    """Yield why deep health checks cannot run on nodes of a type or with taints."""
     if not group.deep_health_checks:
         return
     at = "deep_health_checks"
@@ -244,7 +244,7 @@ def health_check_problems(group: AnyGroupLike, rows: Rows) -> Iterator[Placed]:
 
 
 def threads_problems(group: AnyGroupLike, rows: Rows) -> Iterator[Placed]:
-    """Give the types whose cores have one thread, if more are requested."""
+    """Yield the types whose cores have one thread, if more are requested."""
     threads = group.threads_per_core
     if threads is None:
         return
@@ -261,7 +261,7 @@ def threads_problems(group: AnyGroupLike, rows: Rows) -> Iterator[Placed]:
 
 
 def network_interface_problems(group: GroupLike, rows: Rows) -> Iterator[Placed]:
-    """Give the types that have no EFA, if a kind of network interface is requested."""
+    """Yield the types that have no EFA, if a kind of network interface is requested."""
     got = group.network_interface
     if got is None:
         return
@@ -274,7 +274,7 @@ def network_interface_problems(group: GroupLike, rows: Rows) -> Iterator[Placed]
 
 
 def key_problems(key: str) -> Iterator[str]:
-    """Give why the key of a label or a taint is not valid for a node, or is reserved by HyperPod."""
+    """Yield why the key of a label or a taint is not valid for a node, or is reserved by HyperPod."""
     if problem := hyperpod.key_name_problem(key):
         yield f"{problem}; shorten it"
     owner, prefix = hyperpod.reserved_prefix(key) or ("", "")
@@ -283,7 +283,7 @@ def key_problems(key: str) -> Iterator[str]:
 
 
 def patching_problems(group: GroupLike, _: Rows) -> Iterator[Placed]:
-    """Give why patching has no kind or both, and a rollback batch without an update batch."""
+    """Yield why patching has no kind or both, and a rollback batch without an update batch."""
     patching, at = group.patching, "patching"
     if patching is None:
         return
@@ -302,7 +302,7 @@ def _one_instance(key: str, *, verb: str = "set") -> Setting:
 
 
 def batch_problems(group: GroupLike, _: Rows) -> Iterator[Placed]:
-    """Give the batches with both measures or with none."""
+    """Yield the batches with both measures or with none."""
     if group.patching is None:
         return
     batches: Mapping[str, _Batch | None] = {
@@ -316,7 +316,7 @@ def batch_problems(group: GroupLike, _: Rows) -> Iterator[Placed]:
 
 
 def autoscaling_problems(group: AnyGroupLike, rows: Rows) -> Iterator[Placed]:
-    """Give why HyperPod's Karpenter cannot create nodes of a group with a count of 0."""
+    """Yield why HyperPod's Karpenter cannot create nodes of a group with a count of 0."""
     if group.capacity == "training_plan":
         yield (
             ("capacity",),
@@ -348,7 +348,7 @@ def autoscaling_problems(group: AnyGroupLike, rows: Rows) -> Iterator[Placed]:
 
 
 def autoscaled_cluster_problems(*, node_recovery: str, provisioning: str, of: str, way_out: str) -> Iterator[str]:
-    """Give what Karpenter needs of its cluster: ``of`` precedes the two keys, ``way_out`` is the other fix."""
+    """Yield what Karpenter needs of its cluster: ``of`` precedes the two keys, ``way_out`` is the other fix."""
     for what, key, value, needed in (
         ("continuous provisioning", "provisioning", provisioning, "continuous"),
         ("automatic node recovery", "node_recovery", node_recovery, "automatic"),
@@ -377,7 +377,7 @@ def autoscaled_counts_problem(counts: Sequence[int], *, way_out: str) -> str | N
 
 
 def taint_problems(group: AnyGroupLike, _: Rows) -> Iterator[Placed]:
-    """Give every repeated taint, by key and effect, which Kubernetes refuses."""
+    """Yield every repeated taint, by key and effect, which Kubernetes refuses."""
     for index, first, (key, effect) in repeated([(taint.key, taint.effect) for taint in group.taints]):
         yield (
             ("taints", index),
@@ -386,7 +386,7 @@ def taint_problems(group: AnyGroupLike, _: Rows) -> Iterator[Placed]:
 
 
 def plan_home_problems(arn: str, *, partition: str, region: str, account: str) -> Iterator[str]:
-    """Give why a training plan is not in the cluster's partition, region or account; plans cannot be shared.
+    """Yield why a training plan is not in the cluster's partition, region or account; plans cannot be shared.
 
     An empty ``region`` or ``account`` is not known yet, and is not compared.
     """
@@ -407,7 +407,7 @@ def plan_home_problems(arn: str, *, partition: str, region: str, account: str) -
 
 
 def other_types_sentence(plan: str, types: Sequence[str], wanted: Sequence[str], *, seen: str = "") -> str:
-    """Give the sentence for a group of which no type is among the ``types`` that a plan reserves.
+    """Return the sentence for a group of which no type is among the ``types`` that a plan reserves.
 
     ``wanted`` are the types of the group; ``seen`` is where and when the plan was as stated, if not just now.
     """
@@ -418,7 +418,7 @@ def other_types_sentence(plan: str, types: Sequence[str], wanted: Sequence[str],
 
 
 def other_zone_sentence(plan: str, zones: Sequence[str], wanted: str, *, also: str, seen: str = "") -> str:
-    """Give the sentence for a group in another zone than those of its plan; ``seen`` as for types.
+    """Return the sentence for a group in another zone than those of its plan; ``seen`` as for types.
 
     ``also`` ends the fix: what else the first of ``zones`` needs.
     """
@@ -429,7 +429,7 @@ def other_zone_sentence(plan: str, zones: Sequence[str], wanted: str, *, also: s
 
 
 def seats_problem(plan: str, seats: int, *, needed: int, groups: Sequence[str], seen: str = "") -> str | None:
-    """Say that groups need more instances of a plan than its ``seats``, or give None; ``seen`` as for types."""
+    """Say that groups need more instances of a plan than its ``seats``, or return None; ``seen`` as for types."""
     if needed <= seats:
         return None
     return (
@@ -482,7 +482,7 @@ def ultraserver_region_problem(instance_type: str, *, region: str) -> str | None
 
 
 def mig_problems(configuration: str, rows: Sequence[InstanceType]) -> Iterator[tuple[bool, str]]:
-    """Give what is wrong with a configuration of GPU partitions (MIG), and whether that is certain.
+    """Yield what is wrong with a configuration of GPU partitions (MIG), and whether that is certain.
 
     ``rows`` are the known types of the group.
     """
@@ -548,7 +548,7 @@ def mig_configuration_problem(configuration: str, rows: Sequence[InstanceType]) 
 
 
 def bucket_problems(inputs: Sequence[str], outputs: Sequence[str]) -> Iterator[tuple[str, int, str]]:
-    """Give the buckets that a restricted group names twice: name of the list, index in it, and the sentence.
+    """Yield the buckets that a restricted group names twice: name of the list, index in it, and the sentence.
 
     Output buckets are read as well.
     """
@@ -573,7 +573,7 @@ def volume_key_problem(provisioning: str) -> str:
 
 
 def script_problems(group: GroupLike, _: Rows) -> Iterator[Placed]:
-    """Give why both scripts cannot be set: one sets up the node, the other runs after HyperPod has set it up."""
+    """Yield why both scripts cannot be set: one sets up the node, the other runs after HyperPod has set it up."""
     if group.on_create is not None and group.on_init_complete is not None:
         yield (
             ("on_init_complete",),

@@ -164,7 +164,7 @@ class InstanceType:
         return self.default_threads_per_core == 2
 
     def addresses_per_node(self, *, efa_only: bool) -> int | None:
-        """Give how many addresses a node uses in its subnet, None if ``ips_per_node`` is unknown.
+        """Return how many addresses a node uses in its subnet, None if ``ips_per_node`` is unknown.
 
         ``efa_only``: the interfaces of all network cards but the first are EFA-only. "You can't assign an IP address to
         an EFA-only network interface", nor make it the primary one (EC2 user guide, create-efa and efa-acc-inst-types).
@@ -208,23 +208,23 @@ NAME = Pattern(
 
 
 def get(name: str) -> InstanceType | None:
-    """Give the row of an ``ml.*`` name, or None when the catalog does not know it."""
+    """Return the row of an ``ml.*`` name, or None when the catalog does not know it."""
     return _table().get(name)
 
 
 def names() -> tuple[str, ...]:
-    """Give every known name, in the order of the API's own list."""
+    """Return every known name, in the order of the API's own list."""
     return tuple(_table())
 
 
 def closest(name: str) -> str | None:
-    """Give the known name that was probably meant (``p5.48xlarge`` -> ``ml.p5.48xlarge``), or None."""
+    """Return the known name that was probably meant (``p5.48xlarge`` -> ``ml.p5.48xlarge``), or None."""
     wanted = name.strip().lower()
     return _closest(wanted if wanted.startswith("ml.") else f"ml.{wanted}", _table())
 
 
 def xlarge(name: str) -> int | None:
-    """Give the size in a type's name: 4 for ``ml.c5.4xlarge``, 0 below ``xlarge``, None if the name has none."""
+    """Return the size in a type's name: 4 for ``ml.c5.4xlarge``, 0 below ``xlarge``, None if the name has none."""
     size = name.rpartition(".")[2] if "." in name else ""
     if size in {"nano", "micro", "small", "medium", "large"}:
         return 0
@@ -240,7 +240,7 @@ def unknown_type_problem(
     stated: Iterable[str] = (),
     where: str = "in this file",
 ) -> str | None:
-    """Say that neither the catalog nor ``stated`` has ``name``, with a similar name and the date, or give None.
+    """Say that neither the catalog nor ``stated`` has ``name``, with a similar name and the date, or return None.
 
     ``otherwise`` is what to do if AWS has such a type; ``where`` is where the caller states types.
     """
@@ -258,7 +258,7 @@ def unknown_type_problem(
 
 
 def as_of() -> date:
-    """Give the date on which the table was read; the module attribute ``AS_OF`` is the same."""
+    """Return the date on which the table was read; the module attribute ``AS_OF`` is the same."""
     return _data.as_of("instance_types")
 
 

@@ -88,7 +88,7 @@ IMAGE_SUPPORT: str = _data.load("kubernetes")["images"]["support"]
 
 
 def image_releases(version: str, architecture: str) -> tuple[str, ...]:
-    """Give the releases of the HyperPod AMI known for a minor version and ``x86_64`` or ``arm64``, oldest first.
+    """Return the releases of the HyperPod AMI known for a minor version and ``x86_64`` or ``arm64``, oldest first.
 
     The table begins in July 2026: an older release is not in it.
     """
@@ -97,7 +97,7 @@ def image_releases(version: str, architecture: str) -> tuple[str, ...]:
 
 
 def is_image_of_others(release: str, version: str, architecture: str) -> bool:
-    """Say whether a release is known, but only for other minor versions or another architecture.
+    """Return whether a release is known, but only for other minor versions or another architecture.
 
     False for 1.0 to 1.3: such releases appeared for new versions of Kubernetes later than for older ones.
     """
@@ -110,27 +110,27 @@ def is_image_of_others(release: str, version: str, architecture: str) -> bool:
 
 
 def reserved_vcpu(vcpu: float) -> float:
-    """Give the vCPUs that kubelet, the system and add-ons reserve on a node with ``vcpu``: AWS's estimate."""
+    """Return the vCPUs that kubelet, the system and add-ons reserve on a node with ``vcpu``: AWS's estimate."""
     return _reserved("vcpu", vcpu)
 
 
 def reserved_memory_gib(memory_gib: float) -> float:
-    """Give the memory in GiB that kubelet, the system and add-ons reserve on a node: AWS's estimate."""
+    """Return the memory in GiB that kubelet, the system and add-ons reserve on a node: AWS's estimate."""
     return _reserved("memory_gib", memory_gib)
 
 
 def get(version: str) -> KubernetesVersion | None:
-    """Give the row of a version such as ``1.34``, or None."""
+    """Return the row of a version such as ``1.34``, or None."""
     return next((row for row in VERSIONS if row.version == version), None)
 
 
 def hyperpod_versions() -> tuple[str, ...]:
-    """Give the versions that the HyperPod developer guide accepts, oldest first."""
+    """Return the versions that the HyperPod developer guide accepts, oldest first."""
     return tuple(row.version for row in VERSIONS if row.hyperpod)
 
 
 def kubectl_minors() -> frozenset[int]:
-    """Give the minor versions of Kubernetes whose kubectl layer is installed, up to the newest in the catalog."""
+    """Return the minor versions of Kubernetes whose kubectl layer is installed, up to the newest in the catalog."""
     return frozenset(minor for row in VERSIONS if _has_layer(minor := _key(row.version)[1]))
 
 
@@ -163,7 +163,7 @@ def _has_layer(minor: int) -> bool:
 
 
 def node_label_problem(key: str) -> str | None:
-    """Say that kubelet refuses to give its node a label with ``key``, and does not start, or give None."""
+    """Say that kubelet refuses to give its node a label with ``key``, and does not start, or return None."""
     rules = _data.load("kubernetes")["kubelet_labels"]
     prefix = key.rpartition("/")[0]
     if not _is_below(prefix, rules["domains"]) or _is_below(prefix, rules["prefixes"]) or key in rules["keys"]:
@@ -180,7 +180,7 @@ def _is_below(prefix: str, domains: list[str]) -> bool:
 
 
 def version_problem(version: str, *, key: str = "kubernetes_version") -> str | None:
-    """Say that ``version`` is not one that HyperPod documents, or give None."""
+    """Say that ``version`` is not one that HyperPod documents, or return None."""
     allowed = hyperpod_versions()
     if version in allowed:
         return None
@@ -196,7 +196,7 @@ def version_problem(version: str, *, key: str = "kubernetes_version") -> str | N
 def support_warning(
     version: str, *, on: date, key: str = "kubernetes_version", existing: str | None = None
 ) -> str | None:
-    """Say that EKS support for ``version`` has ended, costs extra or soon will, on the day ``on``, or give None.
+    """Say that EKS support for ``version`` has ended, costs extra or soon will, on the day ``on``, or return None.
 
     ``existing``: the name of the existing cluster that has the version, None for a cluster of these stacks.
     """
@@ -219,7 +219,7 @@ def support_warning(
 
 
 def is_unsupported(version: str, *, on: date) -> bool:
-    """Say whether EKS no longer supports ``version`` on the day ``on``; False if its end is unknown."""
+    """Return whether EKS no longer supports ``version`` on the day ``on``; False if its end is unknown."""
     row = get(version)
     return bool(row and row.extended_support_ends and on >= row.extended_support_ends)
 
@@ -238,7 +238,7 @@ def support_state(version: str, *, on: date) -> str:
 
 
 def scaling_tier_warning(tier: str) -> str | None:
-    """Say that the EKS API does not list a size of the control plane that CloudFormation's schema has, or give None."""
+    """Say that the EKS API does not list a size of the control plane that CloudFormation's schema has, or None."""
     if tier not in _data.load("kubernetes")["scaling_tiers"]["unconfirmed"]:
         return None
     return (
@@ -274,13 +274,13 @@ def update_of(cluster: str, version: str) -> str:
 
 
 def is_newer(version: str, other: str) -> bool:
-    """Say whether a version such as ``1.35`` is newer than another; False if either is not a version."""
+    """Return whether a version such as ``1.35`` is newer than another; False if either is not a version."""
     here, there = _number(version), _number(other)
     return here is not None and there is not None and here > there
 
 
 def minors_to(newer: str, version: str) -> list[str]:
-    """Give the minor versions after ``version`` up to ``newer``, in order; none if it is not a newer one."""
+    """Return the minor versions after ``version`` up to ``newer``, in order; none if it is not a newer one."""
     here, there = _number(version), _number(newer)
     if here is None or there is None or here[0] != there[0]:
         return []
@@ -300,7 +300,7 @@ def step_to(better: str, version: str, *, key: str) -> str:
 
 
 def _nearest(version: str) -> str:
-    """Give the minor version that ``version`` means, the newest for newer ones, else the default."""
+    """Return the minor version that ``version`` means, the newest for newer ones, else the default."""
     allowed = hyperpod_versions()
     number = _number(version)
     if number is None:

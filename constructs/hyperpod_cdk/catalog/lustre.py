@@ -150,12 +150,12 @@ DATA_REPOSITORIES = Bound(minimum=0, maximum=8, source="FSx for Lustre guide, li
 
 
 def contains(outer: str, inner: str) -> bool:
-    """Say whether the folder ``outer`` of a file system is, or contains, the folder ``inner``."""
+    """Return whether the folder ``outer`` of a file system is, or contains, the folder ``inner``."""
     return f"{inner.rstrip('/')}/".startswith(f"{outer.rstrip('/')}/")
 
 
 def link_problems(links: Sequence[tuple[str, str]]) -> Iterator[tuple[int, str, str]]:
-    """Give what is wrong with links to data repositories (path, S3 address): index, ``path`` or ``s3_uri``, sentence.
+    """Yield what is wrong with links to data repositories (path, S3 address): index, ``path`` or ``s3_uri``, sentence.
 
     FSx refuses links with nested folders, and links to the same prefix.
     """
@@ -180,7 +180,7 @@ def link_problems(links: Sequence[tuple[str, str]]) -> Iterator[tuple[int, str, 
 
 
 def throughput_problem(throughput_mbps_per_tib: int, *, key: str = "throughput_mbps_per_tib") -> str | None:
-    """Say that the throughput is not a PERSISTENT_2 tier, or give None; the fix is the next tier, else the top."""
+    """Say that the throughput is not a PERSISTENT_2 tier, or return None; the fix is the next tier, else the top."""
     if throughput_mbps_per_tib in THROUGHPUTS_MBPS_PER_TIB:
         return None
     tiers = THROUGHPUTS_MBPS_PER_TIB
@@ -191,7 +191,7 @@ def throughput_problem(throughput_mbps_per_tib: int, *, key: str = "throughput_m
 def capacity_problem(
     capacity_gib: int, *, throughput_mbps_per_tib: int, efa: bool, key: str = "capacity_gib"
 ) -> str | None:
-    """Say that FSx does not offer a capacity, or give None; the fix is the next larger capacity.
+    """Say that FSx does not offer a capacity, or return None; the fix is the next larger capacity.
 
     With ``efa`` the step depends on the throughput tier; ``throughput_problem`` refuses an unknown
     tier, which gives None here.
@@ -212,7 +212,7 @@ def capacity_problem(
 
 
 def next_capacity_gib(capacity_gib: int, *, throughput_mbps_per_tib: int, efa: bool) -> int:
-    """Give the smallest capacity on offer that is at least ``capacity_gib``.
+    """Return the smallest capacity on offer that is at least ``capacity_gib``.
 
     Raises ValueError for ``efa`` with a throughput that is not a tier.
     """
@@ -228,7 +228,7 @@ def next_capacity_gib(capacity_gib: int, *, throughput_mbps_per_tib: int, efa: b
 
 
 def tiering_throughput_problem(mbps: int, *, key: str = "throughput_capacity_mbps") -> str | None:
-    """Say that no Intelligent-Tiering file system has this throughput, or give None; the fix is the next larger."""
+    """Say that no Intelligent-Tiering file system has this throughput, or return None; the fix is the next larger."""
     steps = max(1, ceil(mbps / TIERING_THROUGHPUT_STEP_MBPS))
     fix = min(TIERING_THROUGHPUT_MAXIMUM_MBPS, steps * TIERING_THROUGHPUT_STEP_MBPS)
     if mbps == fix:
@@ -241,7 +241,7 @@ def tiering_throughput_problem(mbps: int, *, key: str = "throughput_capacity_mbp
 
 
 def read_cache_problem(size_gib: int, *, throughput_capacity_mbps: int, key: str = "size_gib") -> str | None:
-    """Say that no read cache has this size with this throughput, or give None."""
+    """Say that no read cache has this size with this throughput, or return None."""
     per_step: dict[str, int] = _DATA["intelligent_tiering"]["read_cache_gib_per_step"]
     steps = max(1, throughput_capacity_mbps // TIERING_THROUGHPUT_STEP_MBPS)
     smallest, largest = steps * per_step["smallest"], steps * per_step["largest"]
@@ -277,7 +277,7 @@ class Settings:
 
 
 def combination_problems(settings: Settings) -> Iterator[tuple[str, str]]:
-    """Give the settings that FSx refuses because of other settings: the setting, and the sentence about it."""
+    """Yield the settings that FSx refuses because of other settings: the setting, and the sentence about it."""
     tiering = settings.storage_type == INTELLIGENT_TIERING
     if settings.deployment_type == SCRATCH and tiering:
         said = f"must be ssd with {SCRATCH}, got {INTELLIGENT_TIERING}; "
@@ -355,7 +355,7 @@ _PROVISIONED = "provisioned"
 
 
 def tiering_metadata_iops_problem(iops: int, *, key: str = "metadata_iops") -> str | None:
-    """Say that an Intelligent-Tiering file system cannot have ``iops`` metadata operations per second, or give None."""
+    """Say that an Intelligent-Tiering file system cannot have ``iops`` metadata operations per second, or None."""
     if iops in TIERING_METADATA_IOPS:
         return None
     fix = next((value for value in TIERING_METADATA_IOPS if value > iops), TIERING_METADATA_IOPS[-1])
@@ -364,7 +364,7 @@ def tiering_metadata_iops_problem(iops: int, *, key: str = "metadata_iops") -> s
 
 
 def metadata_iops_problem(iops: int, *, key: str = "metadata_iops") -> str | None:
-    """Say that FSx cannot provision ``iops`` metadata operations per second on SSD, or give None."""
+    """Say that FSx cannot provision ``iops`` metadata operations per second on SSD, or return None."""
     fix = next_metadata_iops(iops)
     if iops == fix:
         return None
@@ -376,7 +376,7 @@ def metadata_iops_problem(iops: int, *, key: str = "metadata_iops") -> str | Non
 
 
 def next_metadata_iops(iops: int) -> int:
-    """Give the smallest provisionable value that is at least ``iops``, or the largest value."""
+    """Return the smallest provisionable value that is at least ``iops``, or the largest value."""
     for value in METADATA_IOPS_SMALL:
         if iops <= value:
             return value
@@ -389,7 +389,7 @@ def backup_time_problem(start_time: str, *, key: str) -> str:
 
 
 def region_problem(region: str, *, efa: bool, deployment_type: str = DEPLOYMENT_TYPE) -> str | None:
-    """Say that FSx does not offer the file system in ``region``, or give None; the type has FSx's name."""
+    """Say that FSx does not offer the file system in ``region``, or return None; the type has FSx's name."""
     unavailable: dict[str, list[str]] = _DATA["unavailable_regions"]
     if region in unavailable.get(deployment_type, ()):
         return f"FSx for Lustre does not offer {deployment_type} file systems in {region}; leave it out there"
@@ -399,7 +399,7 @@ def region_problem(region: str, *, efa: bool, deployment_type: str = DEPLOYMENT_
 
 
 def local_zone_problems(az_id: str, settings: Settings) -> Iterator[tuple[str, str]]:
-    """Give what FSx does not offer in a Local Zone, the setting and the sentence; nothing for any other zone.
+    """Yield what FSx does not offer in a Local Zone, the setting and the sentence; nothing for any other zone.
 
     In the FSx user guide's table of deployment types, Local Zones have neither EFA nor Intelligent-Tiering.
     """
@@ -434,7 +434,7 @@ def local_zone_problems(az_id: str, settings: Settings) -> Iterator[tuple[str, s
 
 
 def efa_interfaces(row: InstanceType) -> int:
-    """Give how many EFA interfaces a node uses for Lustre; 0 for a type that cannot use a file system over EFA.
+    """Return how many EFA interfaces a node uses for Lustre; 0 for a type that cannot use a file system over EFA.
 
     The FSx user guide's table, "Configuring EFA clients", step 4.
     """
@@ -446,7 +446,7 @@ def efa_interfaces(row: InstanceType) -> int:
 
 
 def automatic_metadata_iops(capacity_gib: int) -> int:
-    """Give the metadata operations per second that FSx provisions on SSD in automatic mode for ``capacity_gib``."""
+    """Return the metadata operations per second that FSx provisions on SSD in automatic mode for ``capacity_gib``."""
     table = _DATA["automatic_metadata_iops"]
     for most, iops in table["up_to_gib"]:
         if capacity_gib <= most:
@@ -461,7 +461,7 @@ def ip_addresses(
     throughput_capacity_mbps: int | None = None,
     efa_throughput_mbps_per_tib: int | None = None,
 ) -> int:
-    """Give how many addresses the file system uses in its subnet: one for each of its servers.
+    """Return how many addresses the file system uses in its subnet: one for each of its servers.
 
     An object storage server has 2.4 TiB; with EFA, whose throughput tier is ``efa_throughput_mbps_per_tib``, it
     has 4.8 to 38.4 TiB, and on Intelligent-Tiering it provides 4,000 MB/s. There is a metadata server for each 12,000

@@ -29,5 +29,5 @@ def is_grave(arn: str) -> bool:
 
 
 def tagging(arn: str) -> frozenset[str]:
-    """Give the services in which a managed policy of AWS allows any tag of existing resources to be changed."""
+    """Return the services in which a managed policy of AWS allows any tag of existing resources to be changed."""
     return _TAGGING.get(arn.rpartition("/")[2], frozenset()) if arn_parts(arn).account in ("", "aws") else frozenset()

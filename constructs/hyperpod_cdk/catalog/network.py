@@ -152,7 +152,7 @@ GATEWAY_SERVICE_PROBLEM = (
 
 
 def made_security_group(resource_type: str, attribute: str) -> MadeSecurityGroup | None:
-    """Give the rules of the security group that is this attribute of a CloudFormation type, None if none is."""
+    """Return the rules of the security group that is this attribute of a CloudFormation type, None if none is."""
     for row in _DATA["made_security_groups"]:
         if (row["type"], row["attribute"]) == (resource_type, attribute):
             return MadeSecurityGroup(
@@ -162,7 +162,7 @@ def made_security_group(resource_type: str, attribute: str) -> MadeSecurityGroup
 
 
 def endpoint_services(features: Collection[str] = ()) -> tuple[str, ...]:
-    """Give the services that a closed network needs, sorted: those of nodes and kubectl, and those of ``features``.
+    """Return the services that a closed network needs, sorted: those of nodes and kubectl, and those of ``features``.
 
     Raises ValueError for an unknown feature.
     """
@@ -173,7 +173,7 @@ def endpoint_services(features: Collection[str] = ()) -> tuple[str, ...]:
 
 
 def endpoint_service_prefix(service: str, *, region: str) -> str:
-    """Give the part before the region in the name of a service's endpoint: ``com.amazonaws``, in China not always.
+    """Return the part before the region in the name of a service's endpoint: ``com.amazonaws``, in China not always.
 
     The beginning of ``region`` decides; a region that is unknown at synthesis gets the usual name.
     """
@@ -183,12 +183,13 @@ def endpoint_service_prefix(service: str, *, region: str) -> str:
 
 
 def usable_addresses(cidr: str) -> int:
-    """Give how many addresses a subnet of ``cidr`` leaves for use; raises ValueError for other text."""
+    """Return how many addresses a subnet of ``cidr`` leaves for use; raises ValueError for other text."""
     return max(0, IPv4Network(cidr).num_addresses - AWS_RESERVED_PER_SUBNET)
 
 
 def slots(vpc_cidr: str) -> tuple[str, ...]:
-    """Give the equal subnets into which a VPC's first block is divided, lowest first; raises ValueError for other text.
+    """Return the equal subnets into which a VPC's first block is divided, lowest first; raises ValueError for other
+    text.
 
     Control-plane subnets take them from the bottom, public ones from the top. There are sixteen, none larger than a
     /24 nor smaller than a /28; of a block beyond /24 there are fewer.
@@ -210,7 +211,7 @@ free addresses, and EKS requires six."""
 
 
 def vpc_size_problem(cidr: str, *, key: str) -> str | None:
-    """Say that a VPC block is too small for the subnets of the control plane and of the NAT gateways, or give None."""
+    """Say that a VPC block is too small for the subnets of the control plane and of the NAT gateways, or None."""
     block = IPv4Network(cidr)
     if block.prefixlen <= LONGEST_VPC_PREFIX:
         return None
@@ -231,7 +232,7 @@ def same_subnet_problem(subnet_id: str, first_zone: str) -> str:
 
 
 def smallest_vpc_prefix_for(addresses: int) -> int:
-    """Give the prefix length of the smallest VPC block each of whose slots has room for ``addresses`` interfaces.
+    """Return the prefix length of the smallest VPC block each of whose slots has room for ``addresses`` interfaces.
 
     Raises ValueError when more are needed than the slots of the largest block have.
     """
@@ -242,7 +243,7 @@ def smallest_vpc_prefix_for(addresses: int) -> int:
 
 
 def smallest_prefix_for(addresses: int) -> int:
-    """Give the prefix length of the smallest subnet with room for ``addresses`` interfaces.
+    """Return the prefix length of the smallest subnet with room for ``addresses`` interfaces.
 
     Raises ValueError when more are needed than the largest subnet holds.
     """
@@ -259,7 +260,7 @@ _NOT_CANONICAL = 'must be a CIDR block in its canonical form, got "{}"; '
 
 
 def block_problem(cidr: str, *, key: str = "cidr", fitted: Callable[[IPv4Network], str] = str) -> str | None:
-    """Say why ``cidr`` is not an IPv4 block, of any size that a security group rule accepts, or give None.
+    """Say why ``cidr`` is not an IPv4 block, of any size that a security group rule accepts, or return None.
 
     ``fitted`` gives the block to write in place of one that is not in its canonical form.
     """
@@ -273,7 +274,7 @@ def block_problem(cidr: str, *, key: str = "cidr", fitted: Callable[[IPv4Network
 
 
 def cidr_problem(cidr: str, *, key: str = "cidr") -> str | None:
-    """Say why ``cidr`` can be neither a VPC block nor a subnet (form, size, range), or give None."""
+    """Say why ``cidr`` can be neither a VPC block nor a subnet (form, size, range), or return None."""
     if problem := block_problem(cidr, key=key, fitted=_fitted):
         return problem
     network = IPv4Network(cidr)
@@ -306,7 +307,7 @@ def cidr_warning(cidr: str) -> str | None:
 
 
 def public_cidr_problem(cidr: str, *, key: str = "cidr") -> str | None:
-    """Say why the public endpoint of an EKS cluster cannot be opened to ``cidr`` (form, reserved), or give None."""
+    """Say why the public endpoint of an EKS cluster cannot be opened to ``cidr`` (form, reserved), or return None."""
     try:
         network = IPv4Network(cidr, strict=False)
     except ValueError:
@@ -324,7 +325,7 @@ def public_cidr_problem(cidr: str, *, key: str = "cidr") -> str | None:
 
 
 def public_cidr_warning(cidr: str) -> str | None:
-    """Say that a block which ``public_cidr_problem`` accepts contains reserved addresses too, or give None."""
+    """Say that a block which ``public_cidr_problem`` accepts contains reserved addresses too, or return None."""
     network = IPv4Network(cidr)
     if cidr == EVERYWHERE:
         return None
@@ -363,7 +364,7 @@ def service_cidr_problem(cidr: str, *, key: str = "cidr") -> str | None:
 
 
 def reaches_the_internet(cidr: str) -> bool:
-    """Say whether a block contains any public address."""
+    """Return whether a block contains any public address."""
     network = IPv4Network(cidr, strict=False)
     return not any(network.subnet_of(IPv4Network(block)) for block in _PUBLIC_ENDPOINT["reserved"])
 
@@ -372,7 +373,7 @@ _MOST_OF_THE_INTERNET = 0.5
 
 
 def internet_share(cidrs: Iterable[str]) -> float:
-    """Give how much of all IPv4 addresses that are not reserved the blocks cover together: 0.0 to 1.0."""
+    """Return how much of all IPv4 addresses that are not reserved the blocks cover together: 0.0 to 1.0."""
     reserved = [IPv4Network(block) for block in _PUBLIC_ENDPOINT["reserved"]]
     covered = 0
     for network in collapse_addresses(IPv4Network(cidr, strict=False) for cidr in cidrs):
@@ -384,12 +385,12 @@ def internet_share(cidrs: Iterable[str]) -> float:
 
 
 def opens_everywhere(cidrs: Sequence[str]) -> bool:
-    """Say whether an endpoint with these blocks is open to almost the whole internet; no block is EKS's default."""
+    """Return whether an endpoint with these blocks is open to almost the whole internet; no block is EKS's default."""
     return not cidrs or internet_share(cidrs) >= _MOST_OF_THE_INTERNET
 
 
 def nat_gateways_problem(count: int, *, zones: int) -> str | None:
-    """Say that there are more NAT gateways than availability zones, or give None."""
+    """Say that there are more NAT gateways than availability zones, or return None."""
     if count <= zones:
         return None
     said = f"must be at most {zones}, one for each availability zone, got {count}; "
@@ -397,7 +398,7 @@ def nat_gateways_problem(count: int, *, zones: int) -> str | None:
 
 
 def control_plane_subnets_problem(count: int) -> str | None:
-    """Say that there are too few subnets for the EKS control plane, or give None."""
+    """Say that there are too few subnets for the EKS control plane, or return None."""
     if count >= FEWEST_ZONES:
         return None
     return (
@@ -407,7 +408,7 @@ def control_plane_subnets_problem(count: int) -> str | None:
 
 
 def private_endpoint_problem(endpoint_access: str, cidrs: Sequence[str]) -> str | None:
-    """Say that blocks are listed for a public endpoint that does not exist, or give None."""
+    """Say that blocks are listed for a public endpoint that does not exist, or return None."""
     if endpoint_access != "private" or not cidrs:
         return None
     return Sentence(
@@ -421,7 +422,8 @@ def private_endpoint_problem(endpoint_access: str, cidrs: Sequence[str]) -> str 
 
 
 def blocks_beside(cidr: str, *, before: Iterable[str], after: Iterable[str]) -> list[str]:
-    """Give the other blocks of a VPC that one is compared with: of two that overlap, only the later one is refused."""
+    """Return the other blocks of a VPC that one is compared with: of two that overlap, only the later one is
+    refused."""
     network = IPv4Network(cidr)
     return [*before, *(other for other in after if not network.overlaps(IPv4Network(other)))]
 
@@ -436,7 +438,7 @@ class Conflict(NamedTuple):
 def secondary_cidr_problem(
     cidr: str, *, primary: str, others: Iterable[str] = (), key: str = "node_cidr"
 ) -> str | None:
-    """Say why ``cidr`` cannot be added to a VPC whose first block is ``primary``, or give None.
+    """Say why ``cidr`` cannot be added to a VPC whose first block is ``primary``, or return None.
 
     ``others`` are the remaining secondary blocks. CloudFormation adds secondary blocks in no fixed order, so
     a pair that AWS accepts in one order only is refused too. Raises ValueError when ``primary`` or ``others``
@@ -450,7 +452,7 @@ def secondary_cidr_problem(
 
 
 def secondary_cidr_conflict(cidr: str, *, primary: str, others: Iterable[str] = ()) -> Conflict | None:
-    """Say why a block cannot be added to a VPC with others, as ``secondary_cidr_problem`` does, or give None."""
+    """Say why a block cannot be added to a VPC with others, as ``secondary_cidr_problem`` does, or return None."""
     network = IPv4Network(cidr)
     rest = [primary, *others]
     for other in rest:
@@ -472,7 +474,7 @@ def secondary_cidr_conflict(cidr: str, *, primary: str, others: Iterable[str] = 
 
 
 def restricted_secondary_ranges(primary: str) -> tuple[str, ...]:
-    """Give the ranges from which AWS adds no secondary block to a VPC whose first block is ``primary``."""
+    """Return the ranges from which AWS adds no secondary block to a VPC whose first block is ``primary``."""
     network = IPv4Network(primary)
     for row in _DATA["associations"]:
         if network.subnet_of(IPv4Network(row["primary"])):
@@ -481,7 +483,7 @@ def restricted_secondary_ranges(primary: str) -> tuple[str, ...]:
 
 
 def secondary_pool(primary: str) -> str:
-    """Give the range for secondary blocks: 10.0.0.0/8 if the first block is in it, else 100.64.0.0/10."""
+    """Return the range for secondary blocks: 10.0.0.0/8 if the first block is in it, else 100.64.0.0/10."""
     private = IPv4Network("10.0.0.0/8")
     return str(private) if IPv4Network(primary).subnet_of(private) else SHARED_RANGE
 
@@ -491,6 +493,6 @@ def _usable(prefix: int) -> int:
 
 
 def _fitted(network: IPv4Network) -> str:
-    """Give the block at the same first address with a size that AWS accepts."""
+    """Return the block at the same first address with a size that AWS accepts."""
     prefix = min(max(network.prefixlen, SHORTEST_PREFIX), LONGEST_PREFIX)
     return str(IPv4Network((network.network_address, prefix), strict=False))

@@ -56,12 +56,12 @@ Regions, its console in this one alone (Amazon Q Developer in chat applications 
 
 
 def chat_configuration(cluster_name: str, region: str) -> str:
-    """Give the name of the configuration of a cluster's channel, which is unique in the account in all regions."""
+    """Return the name of the configuration of a cluster's channel, which is unique in the account in all regions."""
     return f"{cluster_name}-hyperpod-{region}"
 
 
 def alarm_name(cluster_name: str, name: str) -> str:
-    """Give the name of one of a cluster's alarms; names of HyperPod clusters are unique in an account and Region."""
+    """Return the name of one of a cluster's alarms; names of HyperPod clusters are unique in an account and Region."""
     return f"{cluster_name}-hyperpod-{name}"
 
 
@@ -98,12 +98,12 @@ WATCH_MINUTES = 5
 
 
 def topic_problem(arn: str, *, partition: str, region: str) -> str | None:
-    """Say that alarms of ``region`` cannot publish to a topic, or give None."""
+    """Say that alarms of ``region`` cannot publish to a topic, or return None."""
     return _reach_problem("a topic", arn, partition=partition, region=region)
 
 
 def budget_topic_problem(arn: str, *, account: str) -> str | None:
-    """Say that the budget of an account cannot publish to a topic, or give None."""
+    """Say that the budget of an account cannot publish to a topic, or return None."""
     owner = arn_parts(arn).account
     if owner == account:
         return None
@@ -115,7 +115,7 @@ def budget_topic_problem(arn: str, *, account: str) -> str | None:
 
 
 def event_bus_problem(arn: str, *, partition: str, region: str, account: str) -> str | None:
-    """Say that messages of ``region`` cannot be sent to an event bus, or that it gets them already, or give None."""
+    """Say that messages of ``region`` cannot be sent to an event bus, or that it gets them already, or return None."""
     problem = _reach_problem("an event bus", arn, partition=partition, region=region)
     if problem is None and arn.endswith(f":{account}:{DEFAULT_BUS}"):
         return (

@@ -61,17 +61,17 @@ METRICS: Mapping[str, Category] = {
 
 
 def service_account(who: ServiceAccount) -> str:
-    """Give ``namespace:name`` of a service account of the inference add-on, with stars for any."""
+    """Return ``namespace:name`` of a service account of the inference add-on, with stars for any."""
     return str(_INFERENCE[f"{who}_service_account"])
 
 
 def regions(service: Service) -> tuple[str, ...]:
-    """Give the regions in which the service was on ``AS_OF``, sorted."""
+    """Return the regions in which the service was on ``AS_OF``, sorted."""
     return tuple(_DATA[service]["regions"])
 
 
 def region_warning(service: Service, region: str) -> str | None:
-    """Say that the table does not list ``region`` for the service, or give None."""
+    """Say that the table does not list ``region`` for the service, or return None."""
     if region in regions(service):
         return None
     names = {
@@ -83,7 +83,7 @@ def region_warning(service: Service, region: str) -> str | None:
 
 
 def statements(rights: Rights, **names: str) -> list[dict[str, Any]]:
-    """Give the IAM statements of a role; ``names`` fill the placeholders of their ARNs, such as ``partition``."""
+    """Return the IAM statements of a role; ``names`` fill the placeholders of their ARNs, such as ``partition``."""
     return [
         {
             "Effect": "Allow",

@@ -104,7 +104,7 @@ class Price:
         return f"price of {self.as_of or 'an unknown day'}"
 
     def as_data(self) -> dict[str, str | None]:
-        """Give the row as in a file."""
+        """Return the row as in a file."""
         row: dict[str, str | None] = {
             "region": self.region,
             "sku": self.sku,
@@ -126,7 +126,7 @@ class Prices:
     where: str = ""
 
     def find(self, region: str, sku: str) -> Price | None:
-        """Give the price of something in a region, None if the file has none.
+        """Return the price of something in a region, None if the file has none.
 
         A price for ``any`` region counts in regions that are billed in US dollars; China's are not.
         """
@@ -136,16 +136,16 @@ class Prices:
         return found
 
     def regions(self) -> tuple[str, ...]:
-        """Give the regions that have a price of their own, sorted."""
+        """Return the regions that have a price of their own, sorted."""
         return tuple(sorted({region for region, _ in self.rows} - {ANY}))
 
     def of_region(self, region: str) -> tuple[Price, ...]:
-        """Give every price that applies in a region, by name."""
+        """Return every price that applies in a region, by name."""
         skus = sorted({sku for _, sku in self.rows})
         return tuple(price for sku in skus if (price := self.find(region, sku)) is not None)
 
     def text(self) -> str:
-        """Give the file's text: one row a line, sorted, a final newline. Reading and writing keep it."""
+        """Return the file's text: one row a line, sorted, a final newline. Reading and writing keep it."""
         head = {"format": FORMAT, "as_of": self.as_of.isoformat(), "sources": dict(sorted(self.sources.items()))}
         lines = [json.dumps(head, indent=2, ensure_ascii=False)[:-2] + ',\n  "prices": [']
         ordered = [self.rows[key] for key in sorted(self.rows)]
@@ -165,18 +165,18 @@ class TypeBilling:
 
 
 def unit_of(sku: str) -> str | None:
-    """Give the unit in which something is sold, None for a name that this package does not use."""
+    """Return the unit in which something is sold, None for a name that this package does not use."""
     return next((unit for pattern, unit in _UNITS if pattern.fullmatch(sku)), None)
 
 
 @cache
 def shipped() -> Prices:
-    """Give the prices in the package."""
+    """Return the prices in the package."""
     return _read(_data.load("prices"), "the shipped prices")
 
 
 def of_project(root: Path) -> Prices:
-    """Give the prices of the project in ``root``: its own ``prices.json``, else the package's. Raises PricesError."""
+    """Return the prices of the project in ``root``: its own ``prices.json``, else the package's. Raises PricesError."""
     file = root / FILE
     return read_prices(file, where=FILE) if file.exists() or file.is_symlink() else shipped()
 
@@ -310,7 +310,7 @@ def _price(raw: Any, sources: Mapping[str, str], where: str, place: str) -> Pric
 
 
 def amount_of(text: object) -> Decimal | None:
-    """Give an amount in plain decimal text that is plausible as a price, else None."""
+    """Return an amount in plain decimal text that is plausible as a price, else None."""
     if not isinstance(text, str) or not _AMOUNT.fullmatch(text):
         return None
     amount = Decimal(text)

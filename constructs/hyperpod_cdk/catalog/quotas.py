@@ -32,38 +32,38 @@ class Quota:
 
 
 def quotas() -> tuple[Quota, ...]:
-    """Give every quota that is not tied to one instance type."""
+    """Return every quota that is not tied to one instance type."""
     return tuple(_table().values())
 
 
 def get(key: str) -> Quota:
-    """Give a quota by its short name (``hyperpod_instances_total``); raises KeyError for another name."""
+    """Return a quota by its short name (``hyperpod_instances_total``); raises KeyError for another name."""
     return _table()[key]
 
 
 def find(service: str, name: str) -> Quota | None:
-    """Give the quota of ``service`` that Service Quotas calls ``name``, compared normalised, or None."""
+    """Return the quota of ``service`` that Service Quotas calls ``name``, compared normalised, or None."""
     wanted = normalized(name)
     return next((row for row in quotas() if row.service == service and normalized(row.name) == wanted), None)
 
 
 def cluster_usage(instance_type: str) -> Quota:
-    """Give the quota for instances of a type in HyperPod clusters: ``ml.X for cluster usage``."""
+    """Return the quota for instances of a type in HyperPod clusters: ``ml.X for cluster usage``."""
     return _per_type("cluster", instance_type)
 
 
 def cluster_spot_usage(instance_type: str) -> Quota:
-    """Give the quota for Spot instances of a type in HyperPod clusters."""
+    """Return the quota for Spot instances of a type in HyperPod clusters."""
     return _per_type("spot", instance_type)
 
 
 def training_plan_capacity(instance_type: str) -> Quota:
-    """Give the quota for instances of a type in reserved capacity across training plans."""
+    """Return the quota for instances of a type in reserved capacity across training plans."""
     return _per_type("training_plan", instance_type)
 
 
 def normalized(name: str) -> str:
-    """Give ``name`` in the form in which quota names are compared.
+    """Return ``name`` in the form in which quota names are compared.
 
     Case, punctuation, the word "of" and a "cluster" before the instance type do not count, because AWS writes "Maximum
     number instances" and ``cluster-ml-r7i-12xlarge`` too. The quota gate compares in Lambda, which does not have the

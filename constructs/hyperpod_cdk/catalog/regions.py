@@ -29,17 +29,17 @@ _AZ_NAME = re.compile(REGION_REGEX + r"(?:[a-z]|-[a-z]{3,4}-\d[a-z])")
 
 
 def is_known(region: str) -> bool:
-    """Say whether ``region`` is a region of any AWS partition."""
+    """Return whether ``region`` is a region of any AWS partition."""
     return region in _regions()
 
 
 def names() -> tuple[str, ...]:
-    """Give every known region, partition by partition."""
+    """Return every known region, partition by partition."""
     return tuple(_regions())
 
 
 def partition_of(region: str) -> str | None:
-    """Give the partition (``aws``, ``aws-us-gov`` ...) of a region, by its name if it is unknown, or None."""
+    """Return the partition (``aws``, ``aws-us-gov`` ...) of a region, by its name if it is unknown, or None."""
     row = _regions().get(region)
     if row is not None:
         return str(row["partition"])
@@ -50,12 +50,13 @@ def partition_of(region: str) -> str | None:
 
 
 def dns_suffix(partition: str) -> str:
-    """Give the suffix of host names of a partition's services: ``amazonaws.com``; KeyError for an unknown partition."""
+    """Return the suffix of host names of a partition's services: ``amazonaws.com``; KeyError for an unknown
+    partition."""
     return str(_data.load("regions")["partitions"][partition]["dns_suffix"])
 
 
 def closest(name: str) -> str | None:
-    """Give the known region that was probably meant, or None: one of the partition that the name is written like.
+    """Return the known region that was probably meant, or None: one of the partition that the name is written like.
 
     Credentials of one partition are none in another.
     """
@@ -64,7 +65,7 @@ def closest(name: str) -> str | None:
 
 
 def region_problem(region: str, *, key: str = "region") -> str | None:
-    """Say that ``region`` is not an AWS region known on the table's date, with a similar one, or give None."""
+    """Say that ``region`` is not an AWS region known on the table's date, with a similar one, or return None."""
     if is_known(region):
         return None
     near = closest(region)
@@ -74,7 +75,7 @@ def region_problem(region: str, *, key: str = "region") -> str | None:
 
 
 def hyperpod_warning(region: str, *, key: str = "region") -> str | None:
-    """Say that the developer guide does not list ``region`` for HyperPod, or give None."""
+    """Say that the developer guide does not list ``region`` for HyperPod, or return None."""
     if region in HYPERPOD_REGIONS:
         return None
     return (
@@ -84,39 +85,39 @@ def hyperpod_warning(region: str, *, key: str = "region") -> str | None:
 
 
 def region_of_az_id(az_id: str) -> str | None:
-    """Give the region of an AZ ID (``use1-az5`` -> ``us-east-1``), or None if it is unknown."""
+    """Return the region of an AZ ID (``use1-az5`` -> ``us-east-1``), or None if it is unknown."""
     match = _AZ_ID.fullmatch(az_id)
     return _prefixes().get(match.group(1)) if match else None
 
 
 def known_az_ids(region: str) -> tuple[str, ...]:
-    """Give the AZ IDs seen in ``region``, sorted; an account may see fewer, and AWS adds others."""
+    """Return the AZ IDs seen in ``region``, sorted; an account may see fewer, and AWS adds others."""
     return tuple(_regions().get(region, {}).get("az_ids", ()))
 
 
 def is_az_id(text: str) -> bool:
-    """Say whether ``text`` has the form of a zone ID: ``use1-az5``, or ``use1-dfw2-az1`` for a local zone."""
+    """Return whether ``text`` has the form of a zone ID: ``use1-az5``, or ``use1-dfw2-az1`` for a local zone."""
     return _AZ_ID.fullmatch(text) is not None
 
 
 def local_zone_city(az_id: str) -> str | None:
-    """Give AWS's code for the city of a Local Zone (``use1-dfw2-az1`` -> ``dfw``), or None for any other zone."""
+    """Return AWS's code for the city of a Local Zone (``use1-dfw2-az1`` -> ``dfw``), or None for any other zone."""
     match = _AZ_ID.fullmatch(az_id)
     return match["city"] if match else None
 
 
 def is_local_zone(az_id: str) -> bool:
-    """Say whether the ID of a zone is that of a Local Zone, such as ``use1-dfw2-az1``."""
+    """Return whether the ID of a zone is that of a Local Zone, such as ``use1-dfw2-az1``."""
     return local_zone_city(az_id) is not None
 
 
 def is_az_name(text: str) -> bool:
-    """Say whether ``text`` has the form of an availability zone or local zone name (``us-east-1a``)."""
+    """Return whether ``text`` has the form of an availability zone or local zone name (``us-east-1a``)."""
     return _AZ_NAME.fullmatch(text) is not None
 
 
 def az_id_problem(az_id: str, *, region: str, key: str = "availability_zone_id") -> str | None:
-    """Say why ``az_id`` is not an availability zone ID of ``region``, or give None.
+    """Say why ``az_id`` is not an availability zone ID of ``region``, or return None.
 
     A region whose prefix is unknown accepts every well-formed ID, and so does an empty one, which is not known yet.
     """
@@ -144,7 +145,7 @@ def az_id_problem(az_id: str, *, region: str, key: str = "availability_zone_id")
 
 
 def unseen_az_warning(az_id: str, *, region: str) -> str | None:
-    """Say that a well-formed AZ ID of ``region`` is not among those seen, or give None.
+    """Say that a well-formed AZ ID of ``region`` is not among those seen, or return None.
 
     Local Zones are not among them: EC2 shows one to the accounts that have opted in to it.
     """
@@ -157,18 +158,18 @@ def unseen_az_warning(az_id: str, *, region: str) -> str | None:
 
 
 def eks_control_plane_unsupported_az_ids() -> frozenset[str]:
-    """Give the AZ IDs in which EKS refuses control-plane subnets; nodes can be there."""
+    """Return the AZ IDs in which EKS refuses control-plane subnets; nodes can be there."""
     return frozenset(_data.load("regions")["eks_control_plane_unsupported_az_ids"])
 
 
 def eks_control_plane_zones(az_ids: Iterable[str]) -> list[str]:
-    """Give those of the AZ IDs in which EKS accepts control-plane subnets."""
+    """Return those of the AZ IDs in which EKS accepts control-plane subnets."""
     refused = eks_control_plane_unsupported_az_ids()
     return [az_id for az_id in az_ids if az_id not in refused and not is_local_zone(az_id)]
 
 
 def control_plane_problem(az_id: str, *, first: int, enough: bool) -> str | None:
-    """Say that EKS refuses a zone among the ``first`` ones, which are for its control plane, or give None.
+    """Say that EKS refuses a zone among the ``first`` ones, which are for its control plane, or return None.
 
     ``enough`` says whether the other listed zones are enough.
     """
@@ -181,7 +182,7 @@ def control_plane_problem(az_id: str, *, first: int, enough: bool) -> str | None
 
 
 def control_plane_subnet_problem(az_id: str, subnet_id: str, *, local: Collection[str] = ()) -> str | None:
-    """Say that EKS refuses a subnet for its control plane because of its zone, or give None.
+    """Say that EKS refuses a subnet for its control plane because of its zone, or return None.
 
     ``local`` are zones that AWS says are Local Zones.
     """
@@ -193,7 +194,7 @@ def control_plane_subnet_problem(az_id: str, subnet_id: str, *, local: Collectio
 
 
 def has_type(region: str, resource_type: str) -> bool:
-    """Say whether CloudFormation has ``resource_type`` in ``region``, as of ``REGISTRY_AS_OF``.
+    """Return whether CloudFormation has ``resource_type`` in ``region``, as of ``REGISTRY_AS_OF``.
 
     False for a region the registry lists do not cover. Raises ValueError for a type whose regions are not
     recorded.
@@ -206,7 +207,7 @@ def has_type(region: str, resource_type: str) -> bool:
 
 
 def types_warning(region: str, resource_types: Iterable[str]) -> str | None:
-    """Say which of ``resource_types`` CloudFormation does not have in ``region`` by its dated lists, or give None.
+    """Say which of ``resource_types`` CloudFormation does not have in ``region`` by its dated lists, or return None.
 
     Raises ValueError for a type whose regions are not recorded.
     """

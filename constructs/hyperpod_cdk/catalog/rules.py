@@ -28,7 +28,7 @@ class Bound:
     unsure: str = ""
 
     def problem(self, value: int, *, key: str) -> str | None:
-        """Say what is wrong with ``value`` and what to set ``key`` to, or give None."""
+        """Say what is wrong with ``value`` and what to set ``key`` to, or return None."""
         if self.minimum is not None and value < self.minimum:
             return Sentence(f"must be at least {self.minimum}, got {value}; ", Setting(key, f"{self.minimum} or more"))
         if self.maximum is not None and value > self.maximum:
@@ -46,7 +46,7 @@ class Bound:
         return None
 
     def count_warning(self, count: int, *, what: str) -> str | None:
-        """Say why an allowed number of ``what`` is doubtful, or give None."""
+        """Say why an allowed number of ``what`` is doubtful, or return None."""
         if self.warn_above is None or count <= self.warn_above or self.count_problem(count, what=what):
             return None
         return (
@@ -77,12 +77,12 @@ class Pattern:
     unsure: str = ""
 
     def matches(self, text: str) -> bool:
-        """Say whether ``text`` is allowed."""
+        """Return whether ``text`` is allowed."""
         is_of_them = not self.categories or all(unicodedata.category(each)[0] in self.categories for each in text)
         return self.minimum <= len(text) <= self.maximum and is_of_them and re.fullmatch(self.regex, text) is not None
 
     def problem(self, text: str, *, key: str) -> str | None:
-        """Say what is wrong with ``text`` and what to set ``key`` to, or give None."""
+        """Say what is wrong with ``text`` and what to set ``key`` to, or return None."""
         if self.matches(text):
             return None
         said = ("must be ", self.describes, OnlyInFiles(self.in_files), f', got "{text}"; ')
@@ -128,7 +128,7 @@ def patterns(rows: dict[str, dict[str, Any]]) -> dict[str, Pattern]:
 
 
 def repeated(values: Iterable[Value]) -> Iterator[tuple[int, int, Value]]:
-    """Give the index of every repeated value, the index of its first occurrence, and the value.
+    """Yield the index of every repeated value, the index of its first occurrence, and the value.
 
     A value without a hash equals no other: with such a value the draft of a wrong file replaces what it does not know.
     """
@@ -148,7 +148,7 @@ def again_problem(value: object, first: int, *, listed: str = "") -> str:
 
 
 def repeated_problem(values: Sequence[Hashable], *, key: str) -> str | None:
-    """Say which of ``values`` (``key`` is their name) is repeated, or give None."""
+    """Say which of ``values`` (``key`` is their name) is repeated, or return None."""
     twice = next(repeated(values), None)
     return None if twice is None else f"{key}[{twice[0]}]: {again_problem(twice[2], twice[1])}"
 
@@ -159,7 +159,7 @@ def same_name_problem(name: str, other: str) -> str:
 
 
 def same_names_problem(names: Sequence[str], *, listed: str) -> str | None:
-    """Say which of ``listed``, whose ``names`` these are, has the name of another, or give None."""
+    """Say which of ``listed``, whose ``names`` these are, has the name of another, or return None."""
     twice = next(repeated(names), None)
     if twice is None:
         return None
@@ -171,7 +171,7 @@ SLUG_REGEX = r"[a-z](-?[a-z0-9])*"
 
 
 def slug(text: str, *, room: int | None = None) -> str:
-    """Give ``text`` in lower case, with one hyphen for all characters between letters and digits.
+    """Return ``text`` in lower case, with one hyphen for all characters between letters and digits.
 
     ``room``: most characters. Default: no limit.
     """
@@ -184,7 +184,8 @@ def listing(values: Iterable[object], *, last: str = "or") -> str:
 
 
 def joined(parts: Iterable[str], *, last: str = "and", most: int | None = None, more: str = "more") -> str:
-    """Give ``a, b and c``, empty for no parts; of more than ``most`` only the first and how many ``more`` there are."""
+    """Return ``a, b and c``, empty for no parts; of more than ``most`` only the first and how many ``more`` there
+    are."""
     named = [*parts]
     if most is not None and len(named) > most:
         named = [*named[: most - 1], f"{len(named) - most + 1} {more}"]
@@ -197,7 +198,7 @@ _BRACKETS = {")": "(", "]": "[", "}": "{"}
 
 
 def template_mark_problem(text: str, *, key: str) -> str | None:
-    """Say that a template would read ``text`` as a reference, or give None.
+    """Say that a template would read ``text`` as a reference, or return None.
 
     CloudFormation replaces dynamic references everywhere; ``${`` begins a parameter for its linters, and a
     token of CDK.
@@ -209,7 +210,7 @@ def template_mark_problem(text: str, *, key: str) -> str | None:
 
 
 def brackets_problem(text: str, *, key: str) -> str | None:
-    """Say that the brackets of ``text`` are not in pairs, or give None.
+    """Say that the brackets of ``text`` are not in pairs, or return None.
 
     Names of findings contain it in brackets, and CDK refuses names whose brackets do not match.
     """

@@ -29,7 +29,7 @@ class BucketPattern(Pattern):
     """A pattern whose texts are or begin with the name of a bucket; of a name that S3 reserves it says so."""
 
     def problem(self, text: str, *, key: str) -> str | None:
-        """Say what is wrong with ``text`` and what to set ``key`` to, or give None."""
+        """Say what is wrong with ``text`` and what to set ``key`` to, or return None."""
         if self.matches(text):
             return None
         return refused_name_problem(text, key=key, example=self.example) or super().problem(text, key=key)
@@ -65,7 +65,7 @@ BUCKET_OR_PREFIX = BucketPattern(
 
 
 def refused_name_problem(text: str, *, key: str, example: str) -> str | None:
-    """Say which rule the bucket of ``text`` breaks although its characters and its length are right, or give None."""
+    """Say which rule the bucket of ``text`` breaks although its characters and its length are right, or return None."""
     why = _refusal(text.removeprefix("s3://").partition("/")[0])
     # letter by letter, another name would be somebody else's bucket
     return Sentence(f'{why}, got "{text}"; ', Correction(key, example)) if why else None
@@ -84,7 +84,7 @@ def _refusal(name: str) -> str | None:
 
 
 def overlaps(places: Sequence[str], *, key: str) -> Iterator[tuple[int, str]]:
-    """Give the index of every place that contains an earlier one or is in it, with the sentence of the error.
+    """Yield the index of every place that contains an earlier one or is in it, with the sentence of the error.
 
     ``key`` is the name of the list. Each place is reported once.
     """
@@ -103,7 +103,7 @@ def overlaps(places: Sequence[str], *, key: str) -> Iterator[tuple[int, str]]:
 
 
 def read_only_problems(*, read_only: bool, allow_delete: bool, allow_overwrite: bool) -> Iterator[tuple[str, str]]:
-    """Give each write permission with a read-only mount, with the sentence of the error."""
+    """Yield each write permission with a read-only mount, with the sentence of the error."""
     for name, allowed in (("allow_delete", allow_delete), ("allow_overwrite", allow_overwrite)):
         if read_only and allowed:
             yield name, "must be false with read_only, got true; set one of the two to false"

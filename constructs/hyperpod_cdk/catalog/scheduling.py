@@ -37,16 +37,16 @@ _QUOTA = _DATA["quota"]
 
 
 def is_in_quotas(resource: str) -> bool:
-    """Say whether a team's cluster queue covers ``resource``; a job that requests another one is never admitted."""
+    """Return whether a team's cluster queue covers ``resource``; a job that requests another one is never admitted."""
     return resource in _QUOTA["resources"]
 
 
 def name_in_quotas(resource: str) -> str:
-    """Give the name of ``resource`` in a team's cluster queue (``aws.amazon.com/neurondevice``)."""
+    """Return the name of ``resource`` in a team's cluster queue (``aws.amazon.com/neurondevice``)."""
     return str(_QUOTA["names"].get(resource, resource))
 
 
 def tolerated_taints(*, nvidia: bool, neuron: bool, efa: bool) -> tuple[str, ...]:
-    """Give the keys of taints that keep other pods off nodes with such devices, for pods that use them."""
+    """Return the keys of taints that keep other pods off nodes with such devices, for pods that use them."""
     has = {"nvidia": nvidia, "neuron": neuron, "efa": efa}
     return tuple(row["key"] for row in _DATA["tolerated"] if has[row["when"]])

@@ -120,28 +120,28 @@ class Sentence(str):
         return sentence
 
     def with_examples(self, change: Callable[[str], str]) -> Sentence:
-        """Give the sentence with its examples changed, such as to the account of the file."""
+        """Return the sentence with its examples changed, such as to the account of the file."""
         return Sentence(*(_with_example(part, change) for part in self.parts))
 
     def with_text(self, change: Callable[[str], str]) -> Sentence:
-        """Give the sentence with its text, values and examples changed."""
+        """Return the sentence with its text, values and examples changed."""
         return Sentence(*(_changed(part, change) for part in self.parts))
 
 
 def plural(count: float, one: str, many: str = "") -> str:
-    """Give the noun for ``count`` things: ``node`` or ``nodes``; ``many`` is a plural that adds more than an s."""
+    """Return the noun for ``count`` things: ``node`` or ``nodes``; ``many`` is a plural that adds more than an s."""
     return one if count == 1 else many or f"{one}s"
 
 
 def in_words_of(message: str, advice: Callable[[Advice], str]) -> str:
-    """Give a message with the words that ``advice`` has for each key; unchanged if it has none."""
+    """Return a message with the words that ``advice`` has for each key; unchanged if it has none."""
     if not isinstance(message, Sentence):
         return message
     return "".join(part if isinstance(part, str) else advice(part) for part in message.parts)
 
 
 def by_option(option: str) -> Callable[[Advice], str]:
-    """Give the words of a command whose ``option`` sets the key, independent of the key's name in the file."""
+    """Return the words of a command whose ``option`` sets the key, independent of the key's name in the file."""
 
     def said(advice: Advice) -> str:
         match advice:
@@ -162,7 +162,7 @@ def by_option(option: str) -> Callable[[Advice], str]:
 
 
 def in_python(message: str) -> str:
-    """Give a sentence in the words of a caller of constructs: ``set count=2`` in place of ``set count: 2``."""
+    """Return a sentence in the words of a caller of constructs: ``set count=2`` in place of ``set count: 2``."""
     return in_words_of(message, _by_argument)
 
 
@@ -183,7 +183,7 @@ _ARGUMENT = re.compile(r"[a-z_]\w*(\.\w+|\[\w+\])*")
 
 
 def _as_code(value: object) -> str | None:
-    """Give a value as Python writes it; None of words about it, such as ``2 or more``."""
+    """Return a value as Python writes it; None of words about it, such as ``2 or more``."""
     if not isinstance(value, str):
         return repr(value)
     if value in {"true", "false"}:

@@ -20,7 +20,7 @@ def _allowed(text: str) -> bool:
 
 
 def key_problem(tag_key: str, key: str) -> str | None:  # noqa: ARG001 - a key is renamed, not set
-    """Say why ``tag_key`` cannot be a tag's key, or give None."""
+    """Say why ``tag_key`` cannot be a tag's key, or return None."""
     if not 1 <= len(tag_key) <= KEY_LENGTH:
         return f"a tag key must have 1 to {KEY_LENGTH} characters, got {len(tag_key)}; shorten it"
     if not _allowed(tag_key):
@@ -36,7 +36,7 @@ def key_problem(tag_key: str, key: str) -> str | None:  # noqa: ARG001 - a key i
 
 
 def value_problem(value: str, key: str) -> str | None:
-    """Say why ``value`` cannot be a tag's value, or give None."""
+    """Say why ``value`` cannot be a tag's value, or return None."""
     if not value:
         return f"a tag value must not be empty, which EKS add-ons refuse, got nothing; write a value after {key}"
     if len(value) > VALUE_LENGTH:

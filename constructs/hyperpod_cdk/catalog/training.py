@@ -101,22 +101,23 @@ WITHOUT_HYP_OPTION: tuple[tuple[str, tuple[str, ...]], ...] = tuple(
 
 
 def auto_resume(retries: int) -> dict[str, str]:
-    """Give the annotations with which HyperPod restarts a PyTorchJob ``retries`` times."""
+    """Return the annotations with which HyperPod restarts a PyTorchJob ``retries`` times."""
     rule = _DATA["auto_resume"]
     return {rule["enabled"]: "true", rule["retries"]: str(retries)}
 
 
 def shutdown_variables(seconds: int) -> dict[str, str]:
-    """Give what makes torchrun wait ``seconds`` between SIGTERM and SIGKILL; nothing if it waits as long by default."""
+    """Return what makes torchrun wait ``seconds`` between SIGTERM and SIGKILL; nothing if it waits as long by
+    default."""
     rule = _DATA["shutdown"]
     return {} if seconds == rule["seconds"] else {rule["variable"]: str(seconds)}
 
 
 def elastic_variables() -> dict[str, str]:
-    """Give the environment variables without which a program is never notified that its job changes size."""
+    """Return the environment variables without which a program is never notified that its job changes size."""
     return {_DATA["elastic"]["variable"]: _DATA["elastic"]["value"]}
 
 
 def processes(accelerator_kind: str | None, accelerators: int) -> int:
-    """Give how many processes run on ``accelerators`` of a kind: GPUs one each, Neuron one per core; else one."""
+    """Return how many processes run on ``accelerators`` of a kind: GPUs one each, Neuron one per core; else one."""
     return max(1, accelerators * int(_DATA["processes"]["per_device"].get(accelerator_kind, 1)))

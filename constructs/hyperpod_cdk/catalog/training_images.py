@@ -77,19 +77,19 @@ class Accelerator:
 
 
 def stacks() -> tuple[Stack, ...]:
-    """Give the rows, the newest CUDA first."""
+    """Return the rows, the newest CUDA first."""
     return tuple(
         Stack(**{**_without_source(row), "architectures": tuple(row["architectures"])}) for row in _DATA["stacks"]
     )
 
 
 def installers() -> tuple[Installer, ...]:
-    """Give the EFA installers that an image can have, the oldest first; all of them include aws-ofi-nccl."""
+    """Return the EFA installers that an image can have, the oldest first; all of them include aws-ofi-nccl."""
     return tuple(Installer(**{**_without_source(row), "options": tuple(row["options"])}) for row in _DATA["installers"])
 
 
 def accelerators() -> Mapping[str, Accelerator]:
-    """Give the GPUs that the images can be compiled for, by the kind in instance types."""
+    """Return the GPUs that the images can be compiled for, by the kind in instance types."""
     return {row["kind"]: Accelerator(**_without_source(row)) for row in _DATA["accelerators"]}
 
 

@@ -136,7 +136,7 @@ def update(  # noqa: PLR0917 - what changes, then what it is part of
     also: frozenset[str] = frozenset(),
     at: int | None = None,
 ) -> Update | None:
-    """Give what the table says of a change; None if the table has no row.
+    """Return what the table says of a change; None if the table has no row.
 
     ``at`` is how many steps of the path were added or removed as one, if ``path`` is only part of that.
 
@@ -170,7 +170,7 @@ def first(  # noqa: PLR0917 - the arguments of update()
     also: frozenset[str] = frozenset(),
     at: int | None = None,
 ) -> Update | None:
-    """Give the first of these rows that applies to a change, None if none does.
+    """Return the first of these rows that applies to a change, None if none does.
 
     A row without effect does not count for a value that is known only at deployment, if another row applies to one of
     its possible values; nor does a row that refuses, if for a possible value an earlier row allows the change.
@@ -195,7 +195,7 @@ def _perhaps(row: Update) -> Update:
 
 
 def kind_of(resource_type: str) -> Kind | None:
-    """Give what a type holds that a change can cost, ``nothing`` where it is only settings; None if unknown."""
+    """Return what a type holds that a change can cost, ``nothing`` where it is only settings; None if unknown."""
     service = resource_type.rpartition("::")[0]
     return _KINDS.get(resource_type) or _KINDS.get(f"{service}::*")
 
@@ -213,7 +213,7 @@ def gives_another(resource_type: str, attribute: str, changed: Path) -> bool:
 
 
 def effects_of(resource_type: str, name: str) -> frozenset[Effect]:
-    """Give every effect in the table of changes to a top-level property, or to anything below it."""
+    """Return every effect in the table of changes to a top-level property, or to anything below it."""
     return frozenset(row.effect for row in _rows(resource_type) if row.path[:1] in ((name,), ()))
 
 
@@ -242,7 +242,7 @@ def speaks_below(resource_type: str, path: Path) -> bool:
 
 
 def of_item(name: str) -> str:
-    """Give the circumstance that the list item with this name is changed, added or removed."""
+    """Return the circumstance that the list item with this name is changed, added or removed."""
     return f"of {name}"
 
 
@@ -253,7 +253,7 @@ def speaks_of_items(resource_type: str, path: Path) -> bool:
 
 
 def circumstances(before: Any, after: Any) -> frozenset[str]:
-    """Give every circumstance of the table that applies to a change."""
+    """Return every circumstance of the table that applies to a change."""
     return frozenset(_circumstances(before, after))
 
 
@@ -436,7 +436,7 @@ def _paths(path: str) -> list[str]:
 
 
 def address(keys: str) -> str:
-    """Give the address of a row's ``source``, the first if it has several."""
+    """Return the address of a row's ``source``, the first if it has several."""
     text: str = _DATA["sources"][keys.split(", ", maxsplit=1)[0]]
     return text.split(" ", maxsplit=1)[0].rstrip(";,")
 
@@ -516,7 +516,7 @@ def costs_money(resource_type: str) -> bool | None:
 
 @cache
 def name_of(resource_type: str) -> tuple[Path, ...]:
-    """Give the properties that in combination are unique to a resource of a type, empty if AWS generates the name."""
+    """Return the properties that in combination are unique to a resource of a type, empty if AWS generates the name."""
     own = next((row["properties"] for row in _DATA["names"] if row["type"] == resource_type), None)
     if own is not None:
         return tuple((name,) for name in own)

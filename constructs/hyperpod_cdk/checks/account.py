@@ -26,7 +26,7 @@ SecondT = TypeVar("SecondT")
 
 
 def stack_names(environment: Environment) -> tuple[str, ...]:
-    """Give the names of the stacks that a deployment of this environment creates or changes."""
+    """Return the names of the stacks that a deployment of this environment creates or changes."""
     stacks = (stack for stack in STACKS if stack != STORAGE or environment.storage.made_lustre)
     return tuple(stack_name(environment.name, stack) for stack in stacks)
 

@@ -142,7 +142,7 @@ def draw(subnets: Sequence[Subnet], *, vpc_cidr: str = "", blocks: bool | None =
 
 
 def data(subnets: Iterable[Subnet]) -> dict[str, Any]:
-    """Give the numbers of the drawing as plain data: addresses by subnet and need."""
+    """Return the numbers of the drawing as plain data: addresses by subnet and need."""
     return {
         "subnets": [
             {
@@ -186,7 +186,7 @@ def _number(subnet: Subnet) -> str:
 
 
 def _letters(subnets: Sequence[Subnet]) -> Mapping[str, str]:
-    """Give the path of each group that is drawn separately -> its letter, in the order of the file."""
+    """Return the path of each group that is drawn separately -> its letter, in the order of the file."""
     with_nodes = sum(any(need.kind == "nodes" for need in subnet.budget.needs) for subnet in subnets)
     most = min(_GROUPS_DRAWN, len(ascii_uppercase) // max(1, with_nodes))
     drawn: set[str] = set()

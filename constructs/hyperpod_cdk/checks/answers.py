@@ -49,7 +49,7 @@ class Why(str):
 
 
 def causes_of(reason: str) -> tuple[str, ...]:
-    """Give the causes of a reason, the one that says most first; of plain text itself."""
+    """Return the causes of a reason, the one that says most first; of plain text itself."""
     return reason.causes if isinstance(reason, Why) else (reason,)
 
 
@@ -131,13 +131,13 @@ class Partial(Generic[MemberT]):
         return frozenset([*(each.name for each in self.read), *(each.name for each in self.unread)])
 
     def whole(self) -> tuple[MemberT, ...]:
-        """Give everything; raises the first NotAnswered if something was not read."""
+        """Return everything; raises the first NotAnswered if something was not read."""
         for gap in self.gaps:
             raise gap
         return self.read
 
     def named(self, name: str) -> MemberT | None:
-        """Give one member, or None if there is none; raises NotAnswered if that one was not read."""
+        """Return one member, or None if there is none; raises NotAnswered if that one was not read."""
         for member in self.read:
             if member.name == name:
                 return member
@@ -149,7 +149,7 @@ class Partial(Generic[MemberT]):
         return None
 
     def has(self, name: str) -> bool:
-        """Say whether there is one of this name, described or not; raises NotAnswered if the list is incomplete."""
+        """Return whether there is one of this name, described or not; raises NotAnswered if the list is incomplete."""
         if name in self.names:
             return True
         if self.broken_off is not None:

@@ -24,7 +24,7 @@ API_GROUPS = "/apis"
 
 
 def daemon_sets_path(namespace: str) -> str:
-    """Give the path under which the DaemonSets of a namespace are listed."""
+    """Return the path under which the DaemonSets of a namespace are listed."""
     return f"/apis/apps/v1/namespaces/{quote(namespace, safe='')}/daemonsets"
 
 

@@ -716,6 +716,6 @@ def _is_missing_from_iam(refused: Refused) -> bool:
 
 
 def _place(arn: str) -> tuple[str, str]:
-    """Give region and account of an ARN, or empty text if it is not an ARN."""
+    """Return region and account of an ARN, or empty text if it is not an ARN."""
     of = arn_parts(arn)
     return of.region, of.account

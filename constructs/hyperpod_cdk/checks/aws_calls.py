@@ -137,7 +137,7 @@ _NOT_REACHED = (
 
 
 def configured_region() -> str | None:
-    """Give the region of the AWS configuration, as the AWS CLI finds it; None if there is none, or no profile."""
+    """Return the region of the AWS configuration, as the AWS CLI finds it; None if there is none, or no profile."""
     try:
         # botocore does not look at the variable that the AWS CLI looks at first
         found = os.environ.get("AWS_REGION") or botocore.session.Session().get_config_variable("region")
@@ -201,7 +201,7 @@ class Call:
 
     @property
     def name(self) -> str:
-        """Give the call with the name of its IAM action: ``ec2:DescribeVpcs``."""
+        """Return the call with the name of its IAM action: ``ec2:DescribeVpcs``."""
         return f"{self.service}:{self.operation}"
 
 
@@ -303,7 +303,7 @@ class AwsCalls:
         return self._once(("listed", service, operation, _frozen(params)), ask)
 
     def pages(self, service: str, operation: str, key: str, **params: Any) -> list[Any]:
-        """Give the items of ``key`` of all pages; raises NotAnswered if one is missing."""
+        """Return the items of ``key`` of all pages; raises NotAnswered if one is missing."""
         return self.listed(service, operation, key, **params).whole()
 
     def each(self, function: Callable[[ItemT], AnswerT], items: Iterable[ItemT]) -> list[AnswerT]:
@@ -333,7 +333,7 @@ class AwsCalls:
         return self._once((service, operation, _frozen(params)), lambda: self._send(service, operation, params))
 
     def _once(self, key: object, ask: Callable[[], AnswerT]) -> AnswerT:
-        """Give the answer to ``ask``, which runs once for a key; other callers wait for its result."""
+        """Return the answer to ``ask``, which runs once for a key; other callers wait for its result."""
         with self._answering:
             future = self._answers.get(key)
             is_first = future is None
@@ -678,6 +678,6 @@ def _frozen(params: Mapping[str, Any]) -> str:
 
 
 def _line(said: object) -> str:
-    """Give what a library or AWS says as one line of bounded length."""
+    """Return what a library or AWS says as one line of bounded length."""
     line = " ".join("".join(each if each.isprintable() else " " for each in str(said)).split()).rstrip(".: ")
     return line if len(line) <= _LONGEST_REASON else f"{line[:_LONGEST_REASON].rstrip()} ..."

@@ -240,7 +240,7 @@ def endpoint(row: Answer) -> Endpoint:
 
 
 def endpoint_service(name: str) -> str:
-    """Give ``ecr.api`` for ``com.amazonaws.us-east-1.ecr.api``: what follows the region, else the whole name."""
+    """Return ``ecr.api`` for ``com.amazonaws.us-east-1.ecr.api``: what follows the region, else the whole name."""
     region = _REGION.search(name)
     return name[region.end() :] if region else name
 
@@ -423,7 +423,7 @@ def _route(row: Answer) -> Route:
 
 
 def default_key(answer: Answer) -> str:
-    """Give the KMS key of a bucket from GetBucketEncryption; empty: S3's own."""
+    """Return the KMS key of a bucket from GetBucketEncryption; empty: S3's own."""
     rules = answer["ServerSideEncryptionConfiguration"]["Rules"]
     defaults = [rule.get("ApplyServerSideEncryptionByDefault", {}) for rule in rules]
     return next((str(each["KMSMasterKeyID"]) for each in defaults if each.get("KMSMasterKeyID")), "")
@@ -457,10 +457,10 @@ def _utc(moment: datetime | None) -> datetime | None:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """Give a key that sorts ``v1.19.10-eksbuild.2`` after ``v1.19.9-eksbuild.3``."""
+    """Return a key that sorts ``v1.19.10-eksbuild.2`` after ``v1.19.9-eksbuild.3``."""
     return tuple(int(digits) for digits in re.findall(r"\d+", version))
 
 
 def _several(value: Any) -> list[Any]:
-    """Give a list for a value that an IAM document may write as one item or as a list."""
+    """Return a list for a value that an IAM document may write as one item or as a list."""
     return [value] if isinstance(value, str | Mapping) else list(value)

@@ -42,7 +42,7 @@ class Command:
 
 
 def commands(text: str) -> tuple[Command, ...]:
-    """Give the simple commands of a script, in the order in which they begin.
+    """Return the simple commands of a script, in the order in which they begin.
 
     ``if``, ``sudo``, ``env A=b``, ``timeout 60`` and the like are removed from the front, and assignments too.
     """
@@ -50,7 +50,7 @@ def commands(text: str) -> tuple[Command, ...]:
 
 
 def assignments(text: str) -> Iterator[tuple[str, str]]:
-    """Give name and value of every assignment at the front of a command, the value without the quotes around it."""
+    """Yield name and value of every assignment at the front of a command, the value without the quotes around it."""
     for _, words in _read(text, first_line=1, nested=0):
         rest = words[1:] if words and words[0] in {"export", "local", "declare", "readonly", "typeset"} else words
         for word in rest:

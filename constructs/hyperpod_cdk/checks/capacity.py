@@ -29,7 +29,7 @@ class Largest:
     unread: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, object]:
-        """Give it as plain data, for JSON."""
+        """Return it as plain data, for JSON."""
         return {
             "group": self.group,
             "instance_type": self.instance_type,
@@ -52,12 +52,13 @@ class LargestMix:
     unread: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, object]:
-        """Give it as plain data, for JSON."""
+        """Return it as plain data, for JSON."""
         return {"times": self.times, "bound_by": self.bound_by, "unread": list(self.unread)}
 
 
 def largest_groups(environment: Environment, compared: Iterable[Compared]) -> tuple[Largest, ...]:
-    """Give the most nodes that each group with nodes could have, in the order of the file; without room for spares."""
+    """Return the most nodes that each group with nodes could have, in the order of the file; without room for
+    spares."""
     by_key = {each.requirement.key: each for each in compared}
     found = []
     for group in environment.hyperpod.all_groups:
@@ -80,7 +81,7 @@ def largest_groups(environment: Environment, compared: Iterable[Compared]) -> tu
 
 
 def largest_mix(environment: Environment, compared: Iterable[Compared]) -> LargestMix:
-    """Give how many times all groups together would fit, each with its share."""
+    """Return how many times all groups together would fit, each with its share."""
     taken: dict[str, float] = {}
     for group in environment.hyperpod.all_groups:
         for key, takes in per_node(environment, group).items():
@@ -93,7 +94,7 @@ def largest_mix(environment: Environment, compared: Iterable[Compared]) -> Large
 def _limit(
     by_key: Mapping[str, Compared], taken: Mapping[str, float], each_takes: Mapping[str, float]
 ) -> tuple[int | None, str, tuple[str, ...]]:
-    """Give how many times ``each_takes`` fits in place of ``taken``, the limiting quota, and the unread quotas."""
+    """Return how many times ``each_takes`` fits in place of ``taken``, the limiting quota, and the unread quotas."""
     limits: list[tuple[int, str]] = []
     unread = []
     for key, takes in each_takes.items():

@@ -27,7 +27,7 @@ def download(command: Command) -> str:
 
 
 def leaves_the_network(command: Command) -> bool:
-    """Say whether a download certainly needs a host on the internet.
+    """Return whether a download certainly needs a host on the internet.
 
     False if a variable or an option names the source, for hosts of AWS, which may have endpoints, and for
     the package managers of Amazon Linux, whose repositories are in S3.

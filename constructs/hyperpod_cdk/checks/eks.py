@@ -161,7 +161,7 @@ def system_nodes_hold_the_addons(case: Case, aws: Aws) -> Iterator[Found]:  # no
 
 
 def wanted_addons(environment: Environment) -> dict[str, str]:
-    """Give every add-on that the environment installs -> the place in the file that asks for it."""
+    """Return every add-on that the environment installs -> the place in the file that asks for it."""
     found = {**dict.fromkeys(EVERYWHERE, _VERSION), **asked_for(environment)}
     return {name: cause for name, cause in found.items() if environment.eks.installs(name)}
 
@@ -312,7 +312,7 @@ def _room(environment: Environment, groups: list[tuple[int, InstanceGroup, int]]
 
 
 def _pods_per_node(environment: Environment, group: InstanceGroup) -> int | None:
-    """Give how many pods fit on a node of the group, for a flexible group the least of its types; None: unknown."""
+    """Return how many pods fit on a node of the group, for a flexible group the least of its types; None: unknown."""
     rows = [environment.instance_type(name) for name in group.all_instance_types]
     rooms = [None if row is None else row.pods_per_node for row in rows]
     known = [room for room in rooms if room is not None]

@@ -101,7 +101,7 @@ def kms_key_policies_let_the_services_in(case: Case, aws: Aws) -> Iterator[Found
 
 
 def _keys(named: Iterable[tuple[DataPath, str]]) -> dict[str, list[str]]:
-    """Give ARN -> the places that name it."""
+    """Return ARN -> the places that name it."""
     keys: dict[str, list[str]] = {}
     for path, arn in named:
         keys.setdefault(arn, []).append(render_path(path))
@@ -131,7 +131,7 @@ class _User:
 
 
 def _lets(policy: Mapping[str, Any], arn: str, user: _User, actions: Sequence[str]) -> Answer:
-    """Say whether the policy of a key allows a principal to use it, action by action."""
+    """Return whether the policy of a key allows a principal to use it, action by action."""
     return all_of(
         [
             answers(
@@ -156,7 +156,8 @@ def _names(statement: Statement, user: _User) -> bool | None:
 
 
 def _holds(operator: str, key: str, values: Sequence[str], user: _User) -> bool | None:
-    """Say whether a condition is true for a use of a key, for the condition keys of AWS's own examples, else None."""
+    """Return whether a condition is true for a use of a key, for the condition keys of AWS's own examples, else
+    None."""
     if key.startswith(_CONTEXT) and key != _LOG_GROUP_CONTEXT:
         return False if is_positive(operator, may_lack=False) else None
     if not is_positive(operator, may_lack=bool(user.services)):
@@ -210,7 +211,7 @@ def _logs_problem(environment: Environment, arn: str, policy: Mapping[str, Any])
 
 
 def publishers_problems(environment: Environment, path: str, arn: str, policy: Mapping[str, Any]) -> Iterator[Found]:
-    """Give a finding at ``path`` for each service that publishes notifications and may not use their key."""
+    """Yield a finding at ``path`` for each service that publishes notifications and may not use their key."""
     has_budget = environment.notify is not None and environment.notify.monthly_budget_usd is not None
     for service in ("cloudwatch.amazonaws.com", *(["budgets.amazonaws.com"] if has_budget else [])):
         found = _lets(policy, arn, _User(environment.account, frozenset({service})), _OBJECT_ACTIONS)
@@ -228,7 +229,7 @@ def publishers_problems(environment: Environment, path: str, arn: str, policy: M
 
 
 def _log_groups(environment: Environment) -> list[str]:
-    """Give a log group of each kind of name: with part of a stack's id, a service's own, and a generated one."""
+    """Return a log group of each kind of name: with part of a stack's id, a service's own, and a generated one."""
     named = [f"/aws/events/{environment.hyperpod_cluster_name}-hyperpod-1a2b3c4d"]
     if not environment.eks.is_existing:
         named.append(f"/aws/eks/{environment.eks_cluster_name}/cluster")
@@ -255,7 +256,7 @@ def _iam_problem(environment: Environment, arn: str, policy: Mapping[str, Any], 
 
 
 def _without_single_ones(policy: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the statements of a policy that do not apply only to single roles and users."""
+    """Return the statements of a policy that do not apply only to single roles and users."""
     whole = [
         each
         for each in listed(policy.get("Statement"))

@@ -442,7 +442,7 @@ def _stack(name: str, aws: Aws) -> Callable[[], StackAnswer | None]:
 
 
 def _self_managed_cni(cluster: str, aws: Aws) -> str | None:
-    """Give the version in the image's tag of aws-node, or None where there is no such DaemonSet."""
+    """Return the version in the image's tag of aws-node, or None where there is no such DaemonSet."""
     sets: Mapping[str, tuple[str, ...]] = aws.kubernetes_daemon_sets(cluster, SYSTEM_NAMESPACE)
     images = sets.get(_CNI_DAEMON_SET)
     if images is None:

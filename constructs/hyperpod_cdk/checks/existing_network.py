@@ -93,7 +93,7 @@ class _Seen:
         return own or next((table for table in self.tables if table.is_main), None)
 
     def standing(self) -> Iterator[tuple[_Named, SubnetAnswer]]:
-        """Give every subnet once, as the nodes' if it is named for both."""
+        """Yield every subnet once, as the nodes' if it is named for both."""
         seen: set[str] = set()
         for each in self.named:
             if each.subnet_id in self.subnets and each.subnet_id not in seen:
@@ -639,7 +639,7 @@ def _one_zone(
 
 
 def _as_far_as_read(found: Iterator[Found], routed: _Routed) -> Iterator[Found]:
-    """Give the findings about the subnets of one route table, and say what was not read, so that others follow."""
+    """Yield the findings about the subnets of one route table, and say what was not read, so that others follow."""
     try:
         yield from found
     except NotAnswered as missing:
@@ -656,7 +656,7 @@ def _is_available(endpoint: Endpoint) -> bool:
 
 
 def _missing(environment: Environment, routed: _Routed, seen: _Seen) -> list[str]:
-    """Give the services that the subnets' clients call and that have no interface endpoint."""
+    """Return the services that the subnets' clients call and that have no interface endpoint."""
     there = {endpoint.service for endpoint in seen.endpoints if _answers(endpoint)}
     of_features = {row.service for row in catalog.ENDPOINTS if not row.unsure} - {*NODE_ENDPOINTS, *KUBECTL_ENDPOINTS}
     wanted = of_features.intersection(needed_endpoints(environment)) if environment.network.is_closed else ()
@@ -733,7 +733,7 @@ def _https_rules(group_ids: Iterable[str], groups: Mapping[str, SecurityGroupAns
 def _shut(
     rules: Iterable[SecurityGroupRule], own: Iterable[str | None], subnets: Iterable[SubnetAnswer]
 ) -> tuple[str, ...]:
-    """Give the subnets that rules allow neither by a group of the nodes nor by address."""
+    """Return the subnets that rules allow neither by a group of the nodes nor by address."""
     let_in = tuple(rules)
     if any(group in rule.group_ids for rule in let_in for group in own if group):
         return ()

@@ -113,7 +113,7 @@ _INSTEAD_OF_PUBLISHING = ("s3:GetObject", "s3:PutObject")
 
 
 def needed_types(environment: Environment) -> tuple[ResourceType, ...]:
-    """Give the types of AWS resources that a deployment of the environment creates, with the actions they need."""
+    """Return the types of AWS resources that a deployment of the environment creates, with the actions they need."""
     return tuple(
         each
         for each in (*deployer_actions.TYPES, *deployer_actions.FEATURES)
@@ -123,7 +123,7 @@ def needed_types(environment: Environment) -> tuple[ResourceType, ...]:
 
 
 def qualifier(project: Path) -> str:
-    """Give the qualifier of CDK's bootstrap stack: that of the project's ``cdk.json``, or CDK's default."""
+    """Return the qualifier of CDK's bootstrap stack: that of the project's ``cdk.json``, or CDK's default."""
     try:
         context = json.loads(read_text(project / "cdk.json", most=_LONGEST_SETTINGS))["context"]
         return str(context[_QUALIFIER])
@@ -434,7 +434,7 @@ def data_repositories_may_be_linked(case: Case, aws: Aws) -> Iterator[Found]:
 
 
 def _linking(uri: str, case: Case, aws: Aws) -> list[Decision]:
-    """Give the decisions on FSx's actions on a bucket and a prefix when they are linked."""
+    """Return the decisions on FSx's actions on a bucket and a prefix when they are linked."""
     bucket, _, prefix = uri.removeprefix("s3://").partition("/")
     arn = f"arn:{case.environment.partition}:s3:::{bucket}"
     places = {arn: _LOOK_INTO_BUCKET, f"{arn}/{prefix}*": _LOOK_INTO_PREFIX}
@@ -531,7 +531,7 @@ def _by_service(actions: Sequence[str], surely: Container[str]) -> str:
 
 
 def _creation(role: ServiceLinkedRole, case: Case, aws: Aws) -> Decision | None:
-    """Say whether the role may be created; None where it need not be, because it exists."""
+    """Return whether the role may be created; None where it need not be, because it exists."""
     if not role.is_made_anew and aws.role(role.name) is not None:
         return None
     if aws.bootstrap_version(qualifier(case.project)) is None:
@@ -559,7 +559,7 @@ def _may_publish(aws: Aws, case: Case, principal_arn: str) -> bool:
 
 
 def _context(environment: Environment) -> dict[str, str]:
-    """Give the condition keys of requests that CloudFormation makes for the stacks."""
+    """Return the condition keys of requests that CloudFormation makes for the stacks."""
     boundary = boundary_arn(environment)
     return {
         "aws:ResourceTag/aws:cloudformation:stack-name": f"{environment.name}-example",
@@ -571,7 +571,7 @@ def _context(environment: Environment) -> dict[str, str]:
 
 
 def boundary_arn(environment: Environment) -> str | None:
-    """Give the ARN of the permissions boundary that the file sets, None if it sets none."""
+    """Return the ARN of the permissions boundary that the file sets, None if it sets none."""
     boundary = environment.permissions_boundary
     if boundary is None or boundary.startswith("arn:"):
         return boundary

@@ -142,7 +142,7 @@ def _own(environment: Environment, aws: Aws) -> _Own:
 
 
 def _left(environment: Environment, budget: AddressBudget, own: _Own) -> AddressBudget:
-    """Give the budget without what this environment uses in the subnet already."""
+    """Return the budget without what this environment uses in the subnet already."""
     current = {each.group: each.current for each in own.cluster.groups} if own.cluster else {}
     servers = sum(
         lustre.ip_addresses(
@@ -170,7 +170,7 @@ def _left(environment: Environment, budget: AddressBudget, own: _Own) -> Address
 
 
 def _leaving(environment: Environment, own: _Own) -> tuple[str, ...]:
-    """Give the groups of the existing cluster that have more nodes than the file says, or are not in it."""
+    """Return the groups of the existing cluster that have more nodes than the file says, or are not in it."""
     counts = {group.name: group.count for group in environment.hyperpod.all_groups}
     groups = own.cluster.groups if own.cluster else ()
     return tuple(each.group for each in groups if each.current > counts.get(each.group, 0))

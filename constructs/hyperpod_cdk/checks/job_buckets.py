@@ -65,7 +65,7 @@ def in_region(
 
 
 def job_buckets(environment: Environment) -> dict[str, list[str]]:
-    """Give bucket -> its places in the file, in the file's order."""
+    """Return bucket -> its places in the file, in the file's order."""
     found: dict[str, list[str]] = {}
     checkpointing = environment.hyperpod.tiered_checkpointing
     for index, account in enumerate(checkpointing.service_accounts if checkpointing else ()):

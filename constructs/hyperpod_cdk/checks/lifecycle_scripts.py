@@ -75,11 +75,11 @@ class _Folder:
         return (self.shown / file.relative_to(self.path)).as_posix()
 
     def place(self, file: Path) -> Path:
-        """Give the script's path on the node."""
+        """Return the script's path on the node."""
         return self.path / STEPS / file.name if file in self.steps else file
 
     def texts(self) -> Iterator[tuple[Path, str]]:
-        """Give every script that a node could run, with its text."""
+        """Yield every script that a node could run, with its text."""
         broken = {problem.path for problem in script_problems(self.path, shown=self.shown)}
         for file in self.files():
             if is_script(file) and Path(self.name(file)) not in broken and not _is_large(file):
@@ -311,7 +311,7 @@ def _interpreter(text: str) -> str:
 
 
 def _syntax(bash: str, file: Path) -> tuple[int | None, str] | str | None:
-    """Give line and text of a syntax error, or why there is no answer, or None if there is no error."""
+    """Return line and text of a syntax error, or why there is no answer, or None if there is no error."""
     try:
         # without BASH_ENV, which bash would run, and with messages in English
         done = subprocess.run(
@@ -369,7 +369,7 @@ def _calls(folder: _Folder, file: Path, text: str) -> Iterator[Found]:
 
 
 def _called(command: Command) -> tuple[str, bool]:
-    """Give the file that a command runs or reads, or nothing, and whether only by its path."""
+    """Return the file that a command runs or reads, or nothing, and whether only by its path."""
     if command.name in {"source", "."} | _INTERPRETERS:
         if any(argument in {"-c", "-m"} for argument in command.arguments):
             return "", False
@@ -378,7 +378,7 @@ def _called(command: Command) -> tuple[str, bool]:
 
 
 def _own_folders(text: str, parent: Path) -> Mapping[str, Path]:
-    """Give the variables with the script's own folder, or one next to it."""
+    """Return the variables with the script's own folder, or one next to it."""
     found = {}
     for name, value in assignments(text):
         match = _OWN_FOLDER.search(value) or _FOLDER_BY_CUT.match(value)
@@ -388,7 +388,7 @@ def _own_folders(text: str, parent: Path) -> Mapping[str, Path]:
 
 
 def _resolved(called: str, file: Path, folder: Path, folders: Mapping[str, Path], *, is_anywhere: bool) -> Path | None:
-    """Give the file that a call means, or None if the text does not show it."""
+    """Return the file that a call means, or None if the text does not show it."""
     if match := _VARIABLE.match(called):
         rest = called[match.end() + 1 :]
         base = folders.get(match[1])

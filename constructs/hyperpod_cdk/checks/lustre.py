@@ -283,7 +283,7 @@ def mounted_buckets_are_in_the_region(case: Case, aws: Aws) -> Iterator[Found]:
 
 
 def _standing(environment: Environment, aws: Aws) -> dict[str, LustreAnswer]:
-    """Give the file systems of the storage stack by name; the smallest, if one of a destroyed stack exists too."""
+    """Return the file systems of the storage stack by name; the smallest, if one of a destroyed stack exists too."""
     stack = f"{environment.name}-storage"
     # the smallest of a name is unknown if only a part of the list was read
     systems = [each for each in aws.lustre_file_systems().whole() if each.tags.get(_STACK_TAG) == stack]

@@ -63,7 +63,7 @@ class Skipped:
         return Why.about(self.path, self.reason) if self.path else self.reason
 
     def as_dict(self) -> dict[str, str]:
-        """Give it as plain data for ``--format json``."""
+        """Return it as plain data for ``--format json``."""
         return {"reason": self.reason, "action": self.action, "path": self.path, "aws_said": self.said}
 
 
@@ -167,7 +167,7 @@ class Result:
         return Status.WARNED if self.findings else Status.PASSED
 
     def as_dict(self) -> dict[str, Any]:
-        """Give it as plain data for ``--format json``."""
+        """Return it as plain data for ``--format json``."""
         return {
             "check": self.check.name,
             "area": self.check.area,
@@ -194,7 +194,7 @@ class Report:
         )
 
     def counts(self) -> dict[Status, int]:
-        """Give the number of checks by result."""
+        """Return the number of checks by result."""
         return {status: sum(result.status is status for result in self.results) for status in Status}
 
 
@@ -244,7 +244,7 @@ class Register:
         return self._checks.get(name, {})
 
     def areas(self) -> tuple[str, ...]:
-        """Give the areas, in order, each once."""
+        """Return the areas, in order, each once."""
         return tuple(dict.fromkeys(check.area for check in self))
 
     def check(
@@ -284,7 +284,7 @@ class Register:
 
 
 def _of_extensions() -> Iterator[Check]:
-    """Give the checks that the project adds, each in an area with the extension's name."""
+    """Yield the checks that the project adds, each in an area with the extension's name."""
     for extension in active():
         for each in extension.checks:
             if isinstance(each, Check):

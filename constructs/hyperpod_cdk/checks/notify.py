@@ -26,17 +26,17 @@ _CHANNEL = "notify.slack.channel_id"
 
 
 def named_topic(environment: Environment) -> str | None:
-    """Give the ARN of the topic that the file names, or None if there is none to check."""
+    """Return the ARN of the topic that the file names, or None if there is none to check."""
     return environment.notify.sns_topic_arn if environment.notify else None
 
 
 def named_bus(environment: Environment) -> str | None:
-    """Give the ARN of the event bus that the file names, or None if there is none to check."""
+    """Return the ARN of the event bus that the file names, or None if there is none to check."""
     return environment.notify.event_bus_arn if environment.notify else None
 
 
 def named_channel(environment: Environment) -> Slack | None:
-    """Give the Slack channel that the file names, or None if there is none to check."""
+    """Return the Slack channel that the file names, or None if there is none to check."""
     return environment.notify.slack if environment.notify else None
 
 
@@ -130,7 +130,7 @@ def _policy(environment: Environment, topic: TopicAnswer) -> Iterator[Found]:
 
 
 def _lets(topic: TopicAnswer, owner: str, publisher: _Publisher) -> bool | None:
-    """Say whether the policy of a topic allows a principal to publish, None if the policy alone does not show it."""
+    """Return whether the policy of a topic allows a principal to publish, None if the policy alone does not show it."""
     found = answers(
         topic.policy,
         "sns:Publish",
@@ -151,7 +151,7 @@ def _names(statement: Statement, owner: str, publisher: _Publisher) -> bool | No
 
 
 def _holds(operator: str, key: str, values: Sequence[str], publisher: _Publisher) -> bool | None:
-    """Say whether a condition is true for a publication, for the condition keys of AWS's own examples, else None."""
+    """Return whether a condition is true for a publication, for the condition keys of AWS's own examples, else None."""
     # a service says for whom it publishes, so an optional key is present
     if not is_positive(operator, may_lack=bool(publisher.service)):
         return None

@@ -76,7 +76,7 @@ class Offer:
         return min((block.start for block in self.blocks if block.start), default=None)
 
     def command(self, region: str, *, name: str) -> str:
-        """Give the command that buys it with the name ``name``, quoted for the shell."""
+        """Return the command that buys it with the name ``name``, quoted for the shell."""
         return shlex.join(
             [
                 *("aws", "sagemaker", "create-training-plan", "--region", region),
@@ -155,7 +155,7 @@ def wishes(
     start_after: datetime | None = None,
     end_before: datetime | None = None,
 ) -> list[Wish]:
-    """Give what an environment's groups need, one wish per type and zone, because a plan is in one zone.
+    """Return what an environment's groups need, one wish per type and zone, because a plan is in one zone.
 
     Groups on training plans count or, if there are none, those of types for which plans are sold. The count is
     rounded up to one that is sold; ``instance_type`` and ``count`` take precedence over the groups.
@@ -191,7 +191,8 @@ def wishes(
 
 
 def sold_count(needed: int) -> int:
-    """Give the smallest number of instances that is sold and covers ``needed``; beyond the table, ``needed`` itself."""
+    """Return the smallest number of instances that is sold and covers ``needed``; beyond the table, ``needed``
+    itself."""
     return next((count for count in hyperpod.TRAINING_PLAN_COUNTS if count >= needed), needed)
 
 
@@ -221,7 +222,7 @@ def price_order(offer: Offer) -> tuple[object, ...]:
 
 
 def price_per_accelerator_hour(fee: str, *, accelerators: int, hours: Decimal) -> Decimal | None:
-    """Give fee / (accelerators x hours); None if the fee is not an amount or there is nothing to divide by."""
+    """Return fee / (accelerators x hours); None if the fee is not an amount or there is nothing to divide by."""
     try:
         amount = Decimal(fee)
     except InvalidOperation:
@@ -232,7 +233,7 @@ def price_per_accelerator_hour(fee: str, *, accelerators: int, hours: Decimal) -
 
 
 def quota_of(instance_type: str) -> quotas.Quota:
-    """Give the quota that limits how many instances of a type an account may reserve."""
+    """Return the quota that limits how many instances of a type an account may reserve."""
     return quotas.training_plan_capacity(instance_type)
 
 
@@ -244,7 +245,7 @@ def plan_name(offer: Offer, prefix: str) -> str:
 
 
 def as_data(found: Search, region: str, *, name: str) -> Mapping[str, Any]:
-    """Give a search as plain data for ``--format json``; times are ISO 8601 in UTC, amounts are text."""
+    """Return a search as plain data for ``--format json``; times are ISO 8601 in UTC, amounts are text."""
     wish = found.wish
     return {
         "instance_type": wish.instance_type,
@@ -326,7 +327,7 @@ def _offer(offering: Offering, ids: Mapping[str, str], wish: Wish, environment: 
 
 
 def _fitting(environment: Environment, wish: Wish, zone_ids: set[str], count: int) -> tuple[str, ...]:
-    """Give the groups for which an offering is enough, all together: those of its type in its zone."""
+    """Return the groups for which an offering is enough, all together: those of its type in its zone."""
     if len(zone_ids) != 1:
         return ()
     groups = [
@@ -340,7 +341,7 @@ def _fitting(environment: Environment, wish: Wish, zone_ids: set[str], count: in
 
 
 def _hours(offering: Offering) -> Decimal:
-    """Give what is paid for: the blocks' own times, which have minutes, else the whole hours of the offering."""
+    """Return what is paid for: the blocks' own times, which have minutes, else the whole hours of the offering."""
     spans = [_length(block) for block in offering.blocks]
     if not spans or None in spans:
         return Decimal(offering.duration_hours)

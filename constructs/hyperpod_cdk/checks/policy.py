@@ -383,29 +383,29 @@ VERBS = (
 
 
 def actions_of(check: Check) -> tuple[str, ...]:
-    """Give the IAM actions that a check may need, sorted."""
+    """Return the IAM actions that a check may need, sorted."""
     return tuple(sorted({action for ask in check.asks for action in question(ask).actions}))
 
 
 def calls_of(check: Check) -> tuple[str, ...]:
-    """Give the API calls that a check may make, sorted."""
+    """Return the API calls that a check may make, sorted."""
     return tuple(sorted({call for ask in check.asks for call in question(ask).calls}))
 
 
 def question(ask: str) -> Question:
-    """Give the calls and actions behind an entry of ``Check.asks``; raises KeyError for an unknown question."""
+    """Return the calls and actions behind an entry of ``Check.asks``; raises KeyError for an unknown question."""
     name, _, kind = ask.partition(":")
     return Question(calls=calls_of_kind(kind), actions=calls_of_kind(kind)) if kind else QUESTIONS[name]
 
 
 def policy_of(*names: str) -> dict[str, Any]:
-    """Give the policy document that allows these commands; raises KeyError for one that is not in VERBS."""
+    """Return the policy document that allows these commands; raises KeyError for one that is not in VERBS."""
     verbs = {verb.name: verb for verb in VERBS}
     return _document("HyperPodVerbs", {action for name in names for action in verbs[name].actions})
 
 
 def policy(checks: Iterable[Check]) -> dict[str, Any]:
-    """Give the policy document that allows these checks.
+    """Return the policy document that allows these checks.
 
     Every action reads. They are on all resources: most have no resource level, and the environment file decides which
     plan, bucket or role is read.

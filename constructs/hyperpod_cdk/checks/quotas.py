@@ -244,7 +244,7 @@ def _detail(compared: Compared) -> Detail:
 
 
 def as_dict(compared: Compared) -> dict[str, object]:
-    """Give a comparison as plain data, for JSON; numbers that were not read, or not in full, are null."""
+    """Return a comparison as plain data, for JSON; numbers that were not read, or not in full, are null."""
     need, reading, verdict = compared.requirement, compared.reading, compared.verdict
     used = reading.used
     return {

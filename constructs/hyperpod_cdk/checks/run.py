@@ -81,7 +81,7 @@ class _Asking:
 
 
 def offline() -> Aws:
-    """Give the AWS that answers nothing, for checks that run without one."""
+    """Return the AWS that answers nothing, for checks that run without one."""
     return cast("Aws", Offline())
 
 
@@ -121,18 +121,18 @@ def preflight(
 
 
 def asks_aws(environment: Environment, checks: Iterable[Check]) -> bool:
-    """Say whether any of the checks asks AWS about this environment; else no credentials are needed."""
+    """Return whether any of the checks asks AWS about this environment; else no credentials are needed."""
     return any(_asks(check, environment) for check in checks)
 
 
 def is_needed(check: Check, environment: Environment) -> bool:
-    """Say whether the environment has what the check is about."""
+    """Return whether the environment has what the check is about."""
     has = _HAS.get(check.name) or _HAS.get(check.area)
     return has is None or has(environment)
 
 
 def select(only: Iterable[str] = (), skip: Iterable[str] = ()) -> tuple[Check, ...]:
-    """Give the checks that ``only`` names (default: all) without those that ``skip`` names, in the register's order.
+    """Return the checks that ``only`` names (default: all) without those that ``skip`` names, in the register's order.
 
     Raises UsageError for a word that is neither an area nor a check, and if no check is left.
     """

@@ -63,7 +63,7 @@ _PATTERNS = tuple((form.kind, re.compile(form.regex)) for form in FORMS)
 
 
 def secrets(text: str) -> list[tuple[int, str]]:
-    """Give line and kind of everything in ``text`` that looks like a secret, each kind once a line, by line."""
+    """Return line and kind of everything in ``text`` that looks like a secret, each kind once a line, by line."""
     found = {
         (text.count("\n", 0, match.start()) + 1, kind)
         for kind, pattern in _PATTERNS

@@ -25,7 +25,7 @@ ResultT = TypeVar("ResultT")
 
 
 def depth() -> int:
-    """Give how many sequential calls led to this point of the program."""
+    """Return how many sequential calls led to this point of the program."""
     return _depth.get()
 
 

@@ -40,7 +40,7 @@ class Shared:
         return ", ".join(f"{need.needed:g} of {user.file}" for user, need in self.users)
 
     def finding(self, severity: Severity, rest: str) -> Finding:
-        """Give a finding that begins with the sum of all needs, at the last environment."""
+        """Return a finding that begins with the sum of all needs, at the last environment."""
         each, need = self.users[-1]
         account, region = self.place
         return Finding(
@@ -55,7 +55,7 @@ class Shared:
 
 
 def shared_quotas(loaded: Sequence[LoadedEnvironment]) -> list[Shared]:
-    """Give each quota that environments of one account and region share, counted once for all of them.
+    """Return each quota that environments of one account and region share, counted once for all of them.
 
     Quotas that each environment has separately are left out.
     """
@@ -153,7 +153,7 @@ def by_aws(shared: Shared, found: Living) -> Finding | str | None:
 
 
 def _told(report: Report | None, need: Requirement) -> Mapping[str, Any] | None:
-    """Give what a preflight read about a quota."""
+    """Return what a preflight read about a quota."""
     details = (each.data for result in (report.results if report else ()) for each in result.details)
     wanted = (need.service, need.name)
     return next((each for each in details if (each.get("service"), each.get("quota")) == wanted), None)

@@ -62,7 +62,7 @@ class _Use:
         return sum(group.count for _, group in self.groups)
 
     def path(self, key: str, *, of: DataPath | None = None) -> str:
-        """Give the place of a key in a group: by default the first that names the plan."""
+        """Return the place of a key in a group: by default the first that names the plan."""
         return render_path((*(of or self.groups[0][0]), key))
 
 
@@ -364,7 +364,7 @@ def _no_blocks(use: _Use, plan: TrainingPlan, key: str) -> Iterator[Found]:
 
 
 def _zone_ids(plan: TrainingPlan, aws: Aws) -> list[str]:
-    """Give the plan's zones by ID. Raises NotAnswered if a zone has only an unknown name."""
+    """Return the plan's zones by ID. Raises NotAnswered if a zone has only an unknown name."""
     named = {block.availability_zone for block in plan.blocks if not block.availability_zone_id}
     found = {block.availability_zone_id for block in plan.blocks if block.availability_zone_id}
     if named:
@@ -380,7 +380,7 @@ def _zone_ids(plan: TrainingPlan, aws: Aws) -> list[str]:
 
 
 def _seats(plan: TrainingPlan, now: datetime) -> int:
-    """Give how many nodes can run at one time: blocks follow each other, so their counts do not add up."""
+    """Return how many nodes can run at one time: blocks follow each other, so their counts do not add up."""
     left = [block.count for block in plan.blocks if _leaves_after(block, now)]
     return max(left or [block.count for block in plan.blocks], default=plan.total)
 
@@ -406,7 +406,8 @@ def _shares(case: Case, use: _Use, plan: TrainingPlan, clusters: Clusters) -> _S
 
 
 def _taken(cluster: HyperPodClusterAnswer, group: InstancesInCluster) -> int:
-    """Give what a group has or will have: before the plan starts it has no node. No node joins a cluster that ends."""
+    """Return what a group has or will have: before the plan starts it has no node. No node joins a cluster that
+    ends."""
     return group.current if cluster.status in _ENDING else max(group.current, group.target)
 
 
@@ -449,7 +450,7 @@ def _room(case: Case, use: _Use, plan: TrainingPlan, shares: _Shares) -> Iterato
 
 
 def _windows(plan: TrainingPlan) -> list[tuple[datetime, datetime]]:
-    """Give start and end of each block by time; those of the plan where its blocks have none."""
+    """Return start and end of each block by time; those of the plan where its blocks have none."""
     spans = [(block.start, block.end) for block in plan.blocks] or [(plan.start, plan.end)]
     whole = [(start, end) for start, end in spans if start is not None and end is not None]
     return sorted(whole) if len(whole) == len(spans) else []

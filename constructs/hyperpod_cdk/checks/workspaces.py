@@ -18,13 +18,13 @@ _ACTIVE = "ACTIVE"
 
 
 def named_prometheus(environment: Environment) -> str | None:
-    """Give the ARN of the Prometheus workspace that the file names, or None if there is none to check."""
+    """Return the ARN of the Prometheus workspace that the file names, or None if there is none to check."""
     section = environment.operators.observability
     return section.prometheus_workspace if section.enabled and section.prometheus_workspace != CREATE else None
 
 
 def named_grafana(environment: Environment) -> str | None:
-    """Give the ARN of the Grafana workspace that the file names, or None if there is none to check."""
+    """Return the ARN of the Grafana workspace that the file names, or None if there is none to check."""
     section = environment.operators.observability
     return section.grafana_workspace if section.enabled and section.grafana_workspace != CREATE else None
 

@@ -136,7 +136,7 @@ def acknowledge_quota_gate(role: IConstruct, *, log_group: logs.CfnLogGroup) -> 
 
 
 def all_objects(bucket: s3.IBucket, *, reason: str, of: IConstruct | None = None) -> dict[str, str]:
-    """Give the finding that speaks of every object of a bucket; one that is not made here is known by its ARN.
+    """Return the finding that speaks of every object of a bucket; one that is not made here is known by its ARN.
 
     The finding is about ``of``: in another stack than the bucket's it names the export. Default: in the same stack.
     """

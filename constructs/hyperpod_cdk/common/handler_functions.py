@@ -21,7 +21,7 @@ _RUNTIME = "python3.14"
 
 
 def document(*statements: Mapping[str, Any]) -> dict[str, Any]:
-    """Give an IAM policy document that allows the statements."""
+    """Return an IAM policy document that allows the statements."""
     return {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", **each} for each in statements]}
 
 

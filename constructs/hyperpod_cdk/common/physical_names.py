@@ -8,7 +8,7 @@ STACK_PART_LENGTH = len("1a2b3c4d")
 
 
 def stack_part() -> str:
-    """Give the first group of the UUID in the stack's id, a token of ``STACK_PART_LENGTH`` characters.
+    """Return the first group of the UUID in the stack's id, a token of ``STACK_PART_LENGTH`` characters.
 
     Every stack has another, also one of the same name that is made again: what is retained with this in its name is in
     no later stack's way.

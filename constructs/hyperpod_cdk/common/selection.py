@@ -9,6 +9,6 @@ from constructs import IConstruct
 
 
 def resources_of(scope: IConstruct, *types: str) -> list[CfnResource]:
-    """Give the resources of these CloudFormation types that are below ``scope`` now, in the order of the tree."""
+    """Return the resources of these CloudFormation types that are below ``scope`` now, in the order of the tree."""
     found = Mixins.of(scope, ConstructSelector.resources_of_type(*types)).selected_constructs
     return cast("list[CfnResource]", found)

@@ -23,7 +23,7 @@ ANY_ACCOUNT: Final = "*"
 
 
 def ec2_arn(kind: str, resource_id: str) -> str:
-    """Give the ARN of a subnet, group or VPC: that of its owner, who for a VPC that is shared is another account.
+    """Return the ARN of a subnet, group or VPC: that of its owner, who for a VPC that is shared is another account.
 
     EC2 asks for rights on the owner's ARN. What stood before is known by its ID alone, which no two accounts have.
     """
@@ -32,12 +32,12 @@ def ec2_arn(kind: str, resource_id: str) -> str:
 
 
 def arn_here(service: str, resource: str) -> str:
-    """Give the ARN of a resource in the region and account of the stack that it is used in."""
+    """Return the ARN of a resource in the region and account of the stack that it is used in."""
     return f"arn:{_partition()}:{service}:{_place()}:{resource}"
 
 
 def arn_of_aws(service: str, resource: str) -> str:
-    """Give the ARN of what AWS keeps for every account, such as ``policy/ReadOnlyAccess`` of ``iam``."""
+    """Return the ARN of what AWS keeps for every account, such as ``policy/ReadOnlyAccess`` of ``iam``."""
     return f"arn:{_partition()}:{service}::aws:{resource}"
 
 

@@ -19,7 +19,7 @@ def wait_for(resource: CfnResource, scopes: Sequence[IConstruct], *, beside: Seq
 
 
 def _without(scopes: Sequence[IConstruct], free: set[int], around: set[int]) -> Iterator[IConstruct]:
-    """Give ``scopes``, but what is ``around`` something free as its parts that are not."""
+    """Yield ``scopes``, but what is ``around`` something free as its parts that are not."""
     for scope in scopes:
         if id(scope) in around:
             yield from _without(scope.node.children, free, around)

@@ -89,16 +89,16 @@ class AddressBudget:
         return sum(need.total for need in self.needs if need.kind != "spare")
 
     def estimated(self, *, running: bool = False) -> int:
-        """Give how many of the addresses are estimates; with ``running``, of those without spares."""
+        """Return how many of the addresses are estimates; with ``running``, of those without spares."""
         return sum(need.total for need in self.needs if need.is_estimate and not (running and need.kind == "spare"))
 
     def estimated_types(self) -> tuple[str, ...]:
-        """Give the instance types whose addresses are estimates, each once."""
+        """Return the instance types whose addresses are estimates, each once."""
         return tuple(dict.fromkeys(need.instance_type for need in self.needs if need.is_estimate and need.total))
 
 
 def address_budgets(environment: Environment) -> tuple[AddressBudget, ...]:
-    """Give the budget of every subnet that the environment makes or, in an existing network, uses.
+    """Return the budget of every subnet that the environment makes or, in an existing network, uses.
 
     Nodes are counted with their pods and EFA interfaces (the catalog's ``ips_per_node``; the largest number of the
     types of a flexible group). With automatic node recovery each group has one spare node, because AWS does not
@@ -113,12 +113,12 @@ def address_budgets(environment: Environment) -> tuple[AddressBudget, ...]:
 
 
 def primary_budgets(environment: Environment) -> tuple[AddressBudget, ...]:
-    """Give the budgets of the subnets that are cut out of the VPC's own block."""
+    """Return the budgets of the subnets that are cut out of the VPC's own block."""
     return (*_control_plane(environment), *_public(environment), *_endpoints(environment))
 
 
 def node_budget(environment: Environment, az_id: str, *, cidr: str, path: str) -> AddressBudget:
-    """Give the budget of the node subnet of one zone."""
+    """Return the budget of the node subnet of one zone."""
     needs: list[AddressNeed] = []
     unknown: list[UnknownNeed] = []
     spares = 1 if environment.hyperpod.node_recovery == "automatic" else 0
@@ -195,7 +195,7 @@ def lower_count(budget: AddressBudget, usable: int) -> str:
 
 
 def highest_count(budget: AddressBudget, group: AddressNeed, usable: int) -> int:
-    """Give the most nodes of one group that fit ``usable`` addresses together with the rest, 0 if none does."""
+    """Return the most nodes of one group that fit ``usable`` addresses together with the rest, 0 if none does."""
     others = sum(need.total for need in budget.needs if need.path != group.path)
     spare = sum(need.total for need in budget.needs if need.kind == "spare" and need.path == group.path)
     return max(0, (usable - others - spare) // group.each)
@@ -211,7 +211,7 @@ def estimate_note(budget: AddressBudget) -> str:
 
 
 def free_block(environment: Environment, az_id: str, *, cidr: str, prefix: int) -> str | None:
-    """Give a block of that size for the nodes of a zone: at the address of ``cidr`` where it is free, else elsewhere.
+    """Return a block of that size for the nodes of a zone: at the address of ``cidr`` where it is free, else elsewhere.
 
     Elsewhere, it is the first /16 that overlaps nothing. None if AWS would add none of them to the VPC.
     """
@@ -250,7 +250,7 @@ def _control_plane(environment: Environment) -> Iterator[AddressBudget]:
 
 
 def _endpoints(environment: Environment) -> Iterator[AddressBudget]:
-    """Give the subnets for endpoints in zones without control plane; elsewhere endpoints share its subnets."""
+    """Yield the subnets for endpoints in zones without control plane; elsewhere endpoints share its subnets."""
     network = environment.network
     slots = catalog.slots(network.vpc_cidr)
     for index, az_id in list(enumerate(network.availability_zones))[catalog.FEWEST_ZONES :]:
@@ -290,7 +290,7 @@ def _nodes(environment: Environment) -> Iterator[AddressBudget]:
 
 
 def _existing(environment: Environment) -> Iterator[AddressBudget]:
-    """Give one budget for each subnet, also where it serves nodes and control plane, or two zones by mistake."""
+    """Yield one budget for each subnet, also where it serves nodes and control plane, or two zones by mistake."""
     network = environment.network.existing
     if network is None:
         return

@@ -27,7 +27,7 @@ _TOKEN_MARKS = ("${Token[", "#{Token[")
 
 
 def is_token(value: object) -> bool:
-    """Say whether CDK fills in ``value`` only at synthesis or deployment, so that no rule can judge it.
+    """Return whether CDK fills in ``value`` only at synthesis or deployment, so that no rule can judge it.
 
     Reads CDK's encoding of tokens in text and numbers, which spares a call into the JavaScript kernel per value.
     """
@@ -39,14 +39,14 @@ def is_token(value: object) -> bool:
 def problems(
     section: type[BaseModel], values: Mapping[str, Any], *, called: Mapping[str, str] | None = None
 ) -> Iterator[str]:
-    """Give what ``refused`` gives as sentences of one line that begin with the name of the argument and a colon."""
+    """Return what ``refused`` gives as sentences of one line that begin with the name of the argument and a colon."""
     return (tidy(f"{argument}: {problem}") for argument, problem in refused(section, values, called=called))
 
 
 def refused(
     section: type[BaseModel], values: Mapping[str, Any], *, called: Mapping[str, str] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Give what the fields of ``section`` refuse of ``values``, arguments by the names of the fields.
+    """Yield what the fields of ``section`` refuse of ``values``, arguments by the names of the fields.
 
     Each is the argument, or the place in it, and the problem. A value of None counts as left out. Tokens are not
     judged; of a list or mapping with a token, the other items are judged. ``called`` maps a field to its argument where
@@ -60,7 +60,7 @@ def refused(
 
 
 def field_problems(section: type[BaseModel], name: str, value: Any) -> Sequence[ValueProblem]:
-    """Give what a field of ``section`` refuses of ``value``, in its sentences; nothing of None, which is left out."""
+    """Return what a field of ``section`` refuses of ``value``, in its sentences; nothing of None, which is left out."""
     if value is None or is_token(value):
         return ()
     return translate(section, Source(file="", data={name: value}), _errors(section, name, value))
@@ -147,7 +147,7 @@ def _errors(section: type[BaseModel], name: str, value: Any) -> Iterator[ErrorDe
 
 
 def _frozen(value: Any) -> Any:
-    """Give lists as tuples, and any mapping as a dict, at every level: a strict field accepts nothing else."""
+    """Return lists as tuples, and any mapping as a dict, at every level: a strict field accepts nothing else."""
     if isinstance(value, Mapping):
         return {key: _frozen(each) for key, each in value.items()}
     return tuple(_frozen(each) for each in value) if isinstance(value, list | tuple) else value
@@ -163,7 +163,7 @@ def _found(judge: TypeAdapter[Any], value: Any, path: tuple[str | int, ...]) -> 
 
 @cache
 def _with_its_field_called(section: type[BaseModel], name: str, argument: str) -> type[BaseModel]:
-    """Give a section with only this field, under another name, so that its sentences use that name."""
+    """Return a section with only this field, under another name, so that its sentences use that name."""
     field = section.model_fields[name]
     fields: dict[str, Any] = {argument: (field.annotation, field)}
     return create_model(section.__name__, **fields)

@@ -8,7 +8,7 @@ from hyperpod_cdk.config.instance_group import InstanceGroup
 
 
 def addon_groups(environment: Environment) -> tuple[InstanceGroup, ...]:
-    """Give the groups whose nodes can run the pods of add-ons: nodes of their own, and no taint that keeps pods off.
+    """Return the groups whose nodes can run the pods of add-ons: nodes of their own, and no taint that keeps pods off.
 
     Groups that Karpenter scales have no nodes of their own, and HyperPod taints restricted groups. If an add-on needs
     larger nodes, or nodes of one architecture, only groups with such nodes count. Groups with accelerators count only
@@ -24,7 +24,7 @@ def addon_groups(environment: Environment) -> tuple[InstanceGroup, ...]:
 
 
 def comes_soon(environment: Environment, group: InstanceGroup) -> bool:
-    """Say whether the nodes of a group join within minutes: nodes without accelerators; False for unknown types."""
+    """Return whether the nodes of a group join within minutes: nodes without accelerators; False for unknown types."""
     rows = [environment.instance_type(name) for name in group.all_instance_types]
     return all(row is not None and not row.is_accelerated for row in rows)
 

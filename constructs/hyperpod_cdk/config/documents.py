@@ -46,7 +46,7 @@ class Said:
     rule: str
 
     def found_in(self, source: Source) -> Finding:
-        """Give the finding with the place's line in ``source``."""
+        """Return the finding with the place's line in ``source``."""
         return Finding(
             severity=self.severity,
             message=self.message,
@@ -72,7 +72,7 @@ def open_source(path: Path, wording: Wording, *, text: str | None = None) -> Sou
 def validated(
     model: type[Model], source: Source, *, likely: Mapping[DataPath, object] | None = None
 ) -> tuple[Model, list[Said]]:
-    """Give ``source.data``, a mapping, as ``model``, and what is wrong with single values.
+    """Return ``source.data``, a mapping, as ``model``, and what is wrong with single values.
 
     Where something is, the model is a draft: rules over several values run on it and leave out what is not certain.
     ``likely`` maps the path of a wrong value to what the rest of the file shows that it must be.
@@ -96,7 +96,7 @@ def in_order(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def shown(path: Path) -> str:
-    """Give the path as users know it: from the folder they are in."""
+    """Return the path as users know it: from the folder they are in."""
     try:
         near = resolved(path).relative_to(resolved(Path.cwd()))
     except (OSError, RuntimeError, ValueError):
@@ -120,7 +120,7 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def text_of(path: Path, wording: Wording) -> str:
-    """Give the text of a file. Raises DocumentError where it cannot be read, is too large or no UTF-8."""
+    """Return the text of a file. Raises DocumentError where it cannot be read, is too large or no UTF-8."""
     file = shown(path)
     try:
         raw = read_bytes(path, most=MAX_BYTES)
@@ -140,7 +140,7 @@ def text_of(path: Path, wording: Wording) -> str:
 
 
 def decoded(raw: bytes, file: str) -> str:
-    """Give a file's bytes as text, without a byte order mark; DocumentError has the first line that is not UTF-8."""
+    """Return a file's bytes as text, without a byte order mark; DocumentError has the first line that is not UTF-8."""
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

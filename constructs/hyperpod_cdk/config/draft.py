@@ -57,7 +57,7 @@ class PartialMapping(dict[str, Any]):
         raise UnknownValueError
 
     def get(self, key: str, default: Any = None) -> Any:  # noqa: ARG002 - the shape of dict.get
-        """Give the value of ``key``; `UNKNOWN` if it is absent."""
+        """Return the value of ``key``; `UNKNOWN` if it is absent."""
         return self[key]
 
 
@@ -82,7 +82,7 @@ class Faults:
         self._above = {path[:length] for path in touched for length in range(len(path) + 1)}
 
     def touch(self, path: DataPath) -> bool:
-        """Say whether something at or below ``path`` is wrong."""
+        """Return whether something at or below ``path`` is wrong."""
         return path in self._above
 
 
@@ -134,7 +134,7 @@ def _model(model: type[Model], data: dict[str, Any], path: DataPath, faults: Fau
 
 
 def _misspelt(model: type[BaseModel], data: dict[str, Any]) -> set[str]:
-    """Give the fields that unknown keys were probably meant for: whether they are absent is unknown."""
+    """Return the fields that unknown keys were probably meant for: whether they are absent is unknown."""
     absent = [name for name in model.model_fields if name not in data]
     near = (meant_key(str(key), absent) for key in data if key not in model.model_fields)
     return {name for name in near if name is not None}

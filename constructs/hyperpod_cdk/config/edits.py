@@ -26,7 +26,7 @@ class EditError(Exception):
 
 
 def with_value(text: str, path: DataPath, value: Value) -> str:
-    """Give the text of a file with ``value`` at ``path``; missing mappings on the way are added.
+    """Return the text of a file with ``value`` at ``path``; missing mappings on the way are added.
 
     Raises EditError if the place is in no mapping, or the edited file would not have the value there.
     """
@@ -42,7 +42,7 @@ def with_value(text: str, path: DataPath, value: Value) -> str:
 
 
 def newline_of(text: str) -> str:
-    """Give what ends the lines of a text."""
+    """Return what ends the lines of a text."""
     return "\r\n" if "\r\n" in text else "\n"
 
 
@@ -55,7 +55,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def composed(text: str) -> yaml.Node | None:
-    """Give the nodes of a text, with their positions. Raises EditError if PyYAML reads the text otherwise."""
+    """Return the nodes of a text, with their positions. Raises EditError if PyYAML reads the text otherwise."""
     try:
         node: yaml.Node | None = yaml.compose(text, Loader=_Loader)
     except yaml.YAMLError as error:
@@ -105,7 +105,7 @@ def _added(text: str, node: yaml.Node | None, path: DataPath, depth: int, value:
 
 
 def _last_index(key: yaml.Node, node: yaml.Node) -> int:
-    """Give the position where a value ends; a block ends where its last value ends."""
+    """Return the position where a value ends; a block ends where its last value ends."""
     while isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
         last = node.value[-1]
         key, node = last if isinstance(last, tuple) else (last, last)
@@ -132,7 +132,7 @@ def _span(node: yaml.Node) -> tuple[int, int]:
 
 
 def scalar(value: Value, *, style: str = "") -> str:
-    """Give a value in YAML, a text in quotes if it needs them or if ``style`` has them."""
+    """Return a value in YAML, a text in quotes if it needs them or if ``style`` has them."""
     if isinstance(value, int):
         return str(value)
     quoted = json.dumps(value, ensure_ascii=False)

@@ -277,7 +277,7 @@ class Eks(Section):
         return self.existing is not None
 
     def installs(self, addon: str) -> bool:
-        """Say whether the environment installs this add-on if needed; False if the cluster has it already."""
+        """Return whether the environment installs this add-on if needed; False if the cluster has it already."""
         if self.existing is None:
             return True
         return addon in OWN_ADDONS and addon not in self.existing.installed_addons

@@ -99,5 +99,5 @@ class Encryption(Section):
 
 
 def key_arn(value: str | None) -> str | None:
-    """Give the ARN of a key that is named; None for a key that is created and for AWS's own."""
+    """Return the ARN of a key that is named; None for a key that is created and for AWS's own."""
     return None if value == CREATE else value

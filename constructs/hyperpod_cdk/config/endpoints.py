@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def interface_endpoints(environment: Environment) -> tuple[str, ...]:
-    """Give the services of an environment's interface endpoints by the ends of their names, sorted.
+    """Return the services of an environment's interface endpoints by the ends of their names, sorted.
 
     Empty unless the network is closed. A disabled feature adds none; ``network.endpoints.additional`` adds more.
     """
@@ -23,7 +23,7 @@ def interface_endpoints(environment: Environment) -> tuple[str, ...]:
 
 
 def needed_endpoints(environment: Environment) -> tuple[str, ...]:
-    """Give the services that the environment itself calls from a closed network, sorted."""
+    """Return the services that the environment itself calls from a closed network, sorted."""
     features = {
         "lustre_claims": any(system.claim is not None for system in environment.storage.lustre),
         "inference": environment.operators.inference.enabled,

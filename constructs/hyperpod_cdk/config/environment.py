@@ -79,7 +79,7 @@ _BOUNDARY = Pattern(
 
 
 def stack_name(environment: str, stack: str) -> str:
-    """Give the name of one of ``STACKS`` of an environment."""
+    """Return the name of one of ``STACKS`` of an environment."""
     return f"{environment}-{stack}"
 
 
@@ -220,12 +220,12 @@ class Environment(Section):
         return {name: row.as_catalog_row(name) for name, row in self.instance_types.items()}
 
     def instance_type(self, name: str) -> InstanceType | None:
-        """Give the numbers of an instance type: those in the file, else the catalog's, else None."""
+        """Return the numbers of an instance type: those in the file, else the catalog's, else None."""
         stated = self.instance_types.get(name)
         return instance_types.get(name) if stated is None else stated.as_catalog_row(name)
 
     def threads_per_core(self, group: AnyGroup) -> int:
-        """Give the threads per core of a group: the file's value, else 2 if all its types have SMT, else 1."""
+        """Return the threads per core of a group: the file's value, else 2 if all its types have SMT, else 1."""
         if group.threads_per_core is not None:
             return group.threads_per_core
         rows = [self.instance_type(name) for name in group.all_instance_types]

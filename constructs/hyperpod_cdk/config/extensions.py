@@ -104,28 +104,29 @@ def activate(project: Path, *, runs: bool = True) -> None:
 
 
 def active() -> tuple[Extension, ...]:
-    """Give the extensions whose code runs here, in the order of pyproject.toml."""
+    """Return the extensions whose code runs here, in the order of pyproject.toml."""
     return tuple(each for each in _ACTIVE.found.values() if each is not None)
 
 
 def environment_model() -> type[Environment]:
-    """Give the model of environment files, with the section of each extension."""
+    """Return the model of environment files, with the section of each extension."""
     return _ACTIVE.model
 
 
 def lifecycle_steps() -> tuple[Path, ...]:
-    """Give the lifecycle scripts of every extension, in the order of their names."""
+    """Return the lifecycle scripts of every extension, in the order of their names."""
     return tuple(sorted((Path(step) for each in active() for step in each.lifecycle_steps), key=lambda step: step.name))
 
 
 def section_of(environment: Environment, kind: type[OwnSection]) -> OwnSection | None:
-    """Give an extension's section of an environment, None where the file does not state it."""
+    """Return an extension's section of an environment, None where the file does not state it."""
     found = (getattr(environment, each.name, None) for each in active() if each.section is kind)
     return next((each for each in found if isinstance(each, kind)), None)
 
 
 def builders(environment: Environment) -> Iterator[tuple[Extension, Callable[[Any], object]]]:
-    """Give the extensions whose constructs an environment gets, each with the function that creates them in a stage."""
+    """Yield the extensions whose constructs an environment gets, each with the function that creates them in a
+    stage."""
     for each in active():
         section = None if each.section is None else getattr(environment, each.name)
         if each.constructs is not None and (each.section is None or section is not None):

@@ -97,7 +97,7 @@ class Fleet(Section):
         return tuple(name for wave in self.waves for name in wave.environments)
 
     def wave_of(self, environment: str) -> str:
-        """Give the name of an environment's wave, empty if it is in none."""
+        """Return the name of an environment's wave, empty if it is in none."""
         return next((wave.name for wave in self.waves if environment in wave.environments), "")
 
 
@@ -116,7 +116,7 @@ def read_fleet(path: Path, names: Sequence[str], *, text: str | None = None) -> 
 
 
 def fleet_of(root: Path, names: Sequence[str]) -> Fleet | None:
-    """Give the fleet of a project, None where it has no such file. Raises DocumentError."""
+    """Return the fleet of a project, None where it has no such file. Raises DocumentError."""
     path = root / FILE
     return read_fleet(path, names) if path.exists() or path.is_symlink() else None
 
@@ -173,5 +173,5 @@ def _checks_stand_once(fleet: Fleet, names: Sequence[str]) -> Iterator[tuple[Dat
 
 
 def fleet_schema_text() -> str:
-    """Give the JSON Schema (2020-12) of ``fleet.yaml``, for editors, as the text of its file."""
+    """Return the JSON Schema (2020-12) of ``fleet.yaml``, for editors, as the text of its file."""
     return as_text(schema_of_file(Fleet, title=FILE))

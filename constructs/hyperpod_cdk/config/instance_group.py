@@ -16,7 +16,8 @@ DEFAULT_SCRIPT = hyperpod.LIFECYCLE_SCRIPT.example
 
 
 def _leave_to_rules(value: object, key: str) -> str | None:  # noqa: ARG001 - the shape of a check
-    """Give None: whether the name is known depends on the rest of the file, so a rule over the whole file checks it."""
+    """Return None: whether the name is known depends on the rest of the file, so a rule over the whole file checks
+    it."""
     return None
 
 

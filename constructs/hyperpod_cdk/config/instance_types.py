@@ -53,7 +53,7 @@ class StatedInstanceType(Section):
     training_plan_supported: bool = Field(default=False, description="Whether AWS sells training plans for this type.")
 
     def as_catalog_row(self, name: str) -> InstanceType:
-        """Give the numbers in the catalog's own shape, so that every rule reads them alike."""
+        """Return the numbers in the catalog's own shape, so that every rule reads them alike."""
         ec2_name = name.removeprefix("ml.")
         return InstanceType(
             name=name,

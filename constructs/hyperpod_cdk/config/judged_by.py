@@ -24,7 +24,7 @@ _ONE: Final = re.compile(r"(\S+)=([0-9a-f]{64})")
 
 
 def names(environment: str) -> tuple[str, ...]:
-    """Give the files, relative to the project's root: review.yaml, prices.json, the environment's records."""
+    """Return the files, relative to the project's root: review.yaml, prices.json, the environment's records."""
     records = [f"{FOLDER}/{environment}{suffix}" for suffix in (PLANS_SUFFIX, QUOTAS_SUFFIX)] if environment else []
     return (REVIEW, PRICES, *records)
 
@@ -35,18 +35,18 @@ def _digest_of(file: Path) -> str:
 
 
 def digest(content: bytes) -> str:
-    """Give the SHA-256 of a file's content."""
+    """Return the SHA-256 of a file's content."""
     return hashlib.sha256(content).hexdigest()
 
 
 def said_of(project: Path, environment: str) -> str:
-    """Give the output's value: ``name=sha256`` of each existing file, separated by spaces; empty without any."""
+    """Return the output's value: ``name=sha256`` of each existing file, separated by spaces; empty without any."""
     files = ((name, project / name) for name in names(environment))
     return " ".join(f"{name}={_digest_of(file)}" for name, file in files if file.is_file())
 
 
 def recorded(template: Mapping[str, Any]) -> dict[str, str]:
-    """Give the SHA-256 of each file that a template records, by name; empty if it records none."""
+    """Return the SHA-256 of each file that a template records, by name; empty if it records none."""
     outputs = template.get("Outputs")
     output = outputs.get(OUTPUT) if isinstance(outputs, dict) else None
     value = output.get("Value") if isinstance(output, dict) else None
@@ -55,13 +55,13 @@ def recorded(template: Mapping[str, Any]) -> dict[str, str]:
 
 
 def recorded_by(templates: Iterable[tuple[str, Mapping[str, Any]]], environment: str) -> dict[str, str]:
-    """Give what the foundation records, from all stacks by name; empty if there is no foundation, or several."""
+    """Return what the foundation records, from all stacks by name; empty if there is no foundation, or several."""
     own = [template for name, template in templates if name == foundation(environment)]
     return recorded(own[0]) if len(own) == 1 else {}
 
 
 def strays(templates: Iterable[tuple[str, Mapping[str, Any]]], environment: str) -> list[str]:
-    """Give the names of the stacks that have the output and are not the foundation, or a second one of its name."""
+    """Return the names of the stacks that have the output and are not the foundation, or a second one of its name."""
     names = [name for name, template in templates if OUTPUT in (template.get("Outputs") or {})]
     if foundation(environment) in names:
         names.remove(foundation(environment))
@@ -69,14 +69,14 @@ def strays(templates: Iterable[tuple[str, Mapping[str, Any]]], environment: str)
 
 
 def foundation(environment: str) -> str:
-    """Give the name of the stack whose record counts."""
+    """Return the name of the stack whose record counts."""
     from hyperpod_cdk.config.environment import FOUNDATION, stack_name  # noqa: PLC0415 - slow, for its models
 
     return stack_name(environment, FOUNDATION)
 
 
 def without(template: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Give a template without that output, for comparing templates: a new price is not a change of a template."""
+    """Return a template without that output, for comparing templates: a new price is not a change of a template."""
     outputs = template.get("Outputs")
     if not isinstance(outputs, dict) or OUTPUT not in outputs:
         return template

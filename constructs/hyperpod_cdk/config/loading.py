@@ -67,7 +67,7 @@ class LoadedEnvironment:
         return self._source.data
 
     def line_of(self, path: str) -> int | None:
-        """Give the line of ``hyperpod.instance_groups[1].count``; for a missing key, the line of its nearest parent.
+        """Return the line of ``hyperpod.instance_groups[1].count``; for a missing key, the line of its nearest parent.
 
         None if ``path`` is not a valid path.
         """
@@ -75,7 +75,7 @@ class LoadedEnvironment:
         return None if steps is None else self._source.line_of(steps)
 
     def found(self, said: Said) -> Finding:
-        """Give what a check says about a place of the file, with its line."""
+        """Return what a check says about a place of the file, with its line."""
         return said.found_in(self._source)
 
 
@@ -127,7 +127,7 @@ def load_environment(
 
 
 def resolve_environment_file(name_or_path: str, root: Path) -> Path:
-    """Give the file of an environment: a name in ``root``/environments, or the path of a file.
+    """Return the file of an environment: a name in ``root``/environments, or the path of a file.
 
     A name is that of the file, else the ``name`` that exactly one file states, which is the one that output shows.
     Raises UsageError, with the near miss, where there is no such file.
@@ -158,14 +158,14 @@ def resolve_environment_file(name_or_path: str, root: Path) -> Path:
 
 
 def project_of(folder: Path) -> Path | None:
-    """Give the nearest folder, from ``folder`` upwards, that holds environments/ or cdk.json; None without one."""
+    """Return the nearest folder, from ``folder`` upwards, that holds environments/ or cdk.json; None without one."""
     return next(
         (each for each in (folder, *folder.parents) if (each / FOLDER).is_dir() or (each / "cdk.json").is_file()), None
     )
 
 
 def called(path: Path) -> str:
-    """Give the arguments with which a command in the current folder finds a file's environment, quoted for a shell.
+    """Return the arguments with which a command in the current folder finds a file's environment, quoted for a shell.
 
     The file's name if it is in environments/, else its path; with ``--project`` if the folder is not in the project.
     """
@@ -178,24 +178,24 @@ def called(path: Path) -> str:
 
 
 def in_project(project: Path) -> str:
-    """Give the option with which a command in the current folder finds a project; empty for the folder's own."""
+    """Return the option with which a command in the current folder finds a project; empty for the folder's own."""
     here = resolved(Path.cwd())
     root = resolved(project)
     return "" if root == (project_of(here) or here) else f" --project {shlex.quote(shown(root))}"
 
 
 def made_in(root: Path) -> str:
-    """Give the fix for a project without environments."""
+    """Return the fix for a project without environments."""
     return f"create one with 'hyperpod-cdk init NAME{in_project(root)}'"
 
 
 def environment_files(root: Path) -> list[Path]:
-    """Give every environment file of ``root``, sorted by name, including files that cannot be read."""
+    """Return every environment file of ``root``, sorted by name, including files that cannot be read."""
     return sorted(path for path in (root / FOLDER).glob(f"*{SUFFIX}") if not path.is_dir())
 
 
 def environment_names(root: Path) -> list[str]:
-    """Give the name by which commands address each environment file of ``root``."""
+    """Return the name by which commands address each environment file of ``root``."""
     return [path.stem for path in environment_files(root)]
 
 
@@ -246,17 +246,17 @@ def missing_scripts(loaded: Sequence[LoadedEnvironment], folder: Path) -> list[F
 
 
 def plans_file(environment_file: Path) -> Path:
-    """Give the file next to an environment file that holds its recorded plans, whether it exists or not."""
+    """Return the file next to an environment file that holds its recorded plans, whether it exists or not."""
     return environment_file.with_name(f"{environment_file.stem}{PLANS_SUFFIX}")
 
 
 def quotas_file(environment_file: Path) -> Path:
-    """Give the file next to an environment file that holds its recorded quotas, whether it exists or not."""
+    """Return the file next to an environment file that holds its recorded quotas, whether it exists or not."""
     return environment_file.with_name(f"{environment_file.stem}{QUOTAS_SUFFIX}")
 
 
 def _likely(data: object) -> dict[DataPath, object]:
-    """Give the region that all zones of a file are in, for a file with a wrong region, so that rules about it run."""
+    """Return the region that all zones of a file are in, for a file with a wrong region, so that rules about it run."""
     network = data.get("network") if isinstance(data, dict) else None
     existing = network.get("existing") if isinstance(network, dict) else None
     stated = (

@@ -10,7 +10,7 @@ from hyperpod_cdk.config.storage import Lustre
 
 
 def users(environment: Environment, system: Lustre) -> list[InstanceGroup]:
-    """Give the groups that use ``system``, as far as the file shows.
+    """Return the groups that use ``system``, as far as the file shows.
 
     Groups whose types are in the quotas of teams whose namespaces have the claim; without such teams, groups with
     accelerators, or all groups if there are none.
@@ -27,7 +27,7 @@ def users(environment: Environment, system: Lustre) -> list[InstanceGroup]:
 
 
 def far_users(environment: Environment, system: Lustre) -> list[InstanceGroup]:
-    """Give the groups with nodes that use ``system`` from another zone and have no other one in their zone.
+    """Return the groups with nodes that use ``system`` from another zone and have no other one in their zone.
 
     None if no group at all is in its zone, which is another finding.
     """
@@ -39,7 +39,7 @@ def far_users(environment: Environment, system: Lustre) -> list[InstanceGroup]:
 
 
 def far_over_efa(environment: Environment, system: Lustre) -> list[InstanceGroup]:
-    """Give those of ``far_users`` that would reach ``system`` over EFA, which does not cross zones."""
+    """Return those of ``far_users`` that would reach ``system`` over EFA, which does not cross zones."""
     return [group for group in far_users(environment, system) if system.efa and _has_efa_client(environment, group)]
 
 
@@ -57,7 +57,7 @@ def nearer(environment: Environment, system: Lustre) -> str:
 
 
 def _served(environment: Environment, system: Lustre) -> set[str]:
-    """Give the zones whose groups have this file system in their zone, or another one for the same namespaces."""
+    """Return the zones whose groups have this file system in their zone, or another one for the same namespaces."""
     namespaces = set(system.claim.namespaces) if system.claim else set()
     others = [
         other
@@ -74,13 +74,13 @@ def _has_efa_client(environment: Environment, group: InstanceGroup) -> bool:
 
 
 def is_accelerated(environment: Environment, group: InstanceGroup) -> bool:
-    """Say whether a type of ``group`` has accelerators."""
+    """Return whether a type of ``group`` has accelerators."""
     rows = [environment.instance_type(name) for name in group.all_instance_types]
     return any(row is not None and row.is_accelerated for row in rows)
 
 
 def types_with_claims(environment: Environment) -> tuple[str, ...]:
-    """Give the instance types (``ml.*``) whose nodes mount a file system through a claim, sorted."""
+    """Return the instance types (``ml.*``) whose nodes mount a file system through a claim, sorted."""
     groups = [
         group
         for system in environment.storage.lustre
@@ -91,7 +91,7 @@ def types_with_claims(environment: Environment) -> tuple[str, ...]:
 
 
 def efa_interfaces(environment: Environment) -> dict[str, int]:
-    """Give how many EFA interfaces nodes use for Lustre, by instance type (``ml.*``), sorted.
+    """Return how many EFA interfaces nodes use for Lustre, by instance type (``ml.*``), sorted.
 
     With a file system with EFA in their zone: the types that can use EFA for it and, with 0, the types that use the
     file system and cannot. With an existing file system of another owner, whose EFA the file does not show: the types

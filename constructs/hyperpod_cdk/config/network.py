@@ -289,7 +289,7 @@ class Network(Section):
         return 0 if self.is_closed else self.nat_gateways
 
     def endpoint_zones(self) -> tuple[str, ...]:
-        """Give the zones with interface endpoints, in the order of the file; none unless endpoints are created."""
+        """Return the zones with interface endpoints, in the order of the file; none unless endpoints are created."""
         if not self.is_closed or self.existing is not None:
             return ()
         chosen = () if self.endpoints is None else self.endpoints.zones
@@ -301,11 +301,11 @@ class Network(Section):
         return self.existing is not None
 
     def zone_ids(self) -> tuple[str, ...]:
-        """Give the IDs of the zones that have a node subnet, in the order of the file; the first is the cluster's."""
+        """Return the IDs of the zones that have a node subnet, in the order of the file; the first is the cluster's."""
         return tuple(self.availability_zones if self.existing is None else self.existing.node_subnet_ids)
 
     def node_cidrs(self) -> dict[str, str]:
-        """Give the node block of every zone, set or default, in the order of the file.
+        """Return the node block of every zone, set or default, in the order of the file.
 
         Raises ValueError for an existing network, whose blocks only AWS knows.
         """
@@ -316,7 +316,7 @@ class Network(Section):
         }
 
     def blocks(self) -> dict[DataPath, IPv4Network]:
-        """Give the blocks that the VPC gets, or that the file lists for an existing VPC, by their places in the file.
+        """Return the blocks that the VPC gets, or that the file lists for an existing VPC, by their places in the file.
 
         Leaves out a zone without a block if its ID is not valid: another rule refuses the ID.
         """
@@ -331,7 +331,7 @@ class Network(Section):
         return own
 
     def default_node_cidr(self, az_id: str) -> str:
-        """Give the /16 that a zone gets if the file sets none; raises ValueError for text that is not a zone ID.
+        """Return the /16 that a zone gets if the file sets none; raises ValueError for text that is not a zone ID.
 
         It depends on the zone's number and the VPC block only, never on other zones: adding one cannot move the block
         of another, which would replace its subnet and the HyperPod cluster. A block that overlaps it is refused.
@@ -343,7 +343,7 @@ class Network(Section):
 
 
 def _candidates(number: int, pool: IPv4Network) -> Iterable[str]:
-    """Give every tenth /16 of the pool, beginning with the zone's number, so that no two zones share a candidate.
+    """Yield every tenth /16 of the pool, beginning with the zone's number, so that no two zones share a candidate.
 
     Local Zones, whose numbers repeat those of zones, use number 10; two Local Zones need blocks in the file.
     """

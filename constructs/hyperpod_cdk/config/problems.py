@@ -77,7 +77,7 @@ def _reported(error: ErrorDetails, path: DataPath, source: Source) -> bool:
 
 
 def _misspelt(model: type[BaseModel], details: Sequence[tuple[DataPath, ErrorDetails]]) -> dict[DataPath, DataPath]:
-    """Give unknown key -> the key that was probably meant; a missing key is preferred."""
+    """Return unknown key -> the key that was probably meant; a missing key is preferred."""
     missing = {path for path, error in details if error["type"] == "missing"}
     meant = {}
     for path, error in details:
@@ -125,13 +125,13 @@ _OWN_WORDS = frozenset({"value_error", "assertion_error"})
 
 
 def _has_words(annotation: Any) -> bool:
-    """Say whether this module has a sentence for an error type; any other type comes from an extension's section."""
+    """Return whether this module has a sentence for an error type; any other type comes from an extension's section."""
     kind = bare(annotation)
     return kind in {str, int, float, bool} or get_origin(kind) in {Literal, tuple, dict} or model_of(kind) is not None
 
 
 def _as_pydantic_says(error: ErrorDetails) -> str:
-    """Give a refusal in pydantic's words, or in those of the validator that refused."""
+    """Return a refusal in pydantic's words, or in those of the validator that refused."""
     if error["type"] in _OWN_WORDS:
         return str(_context(error)["error"])
     says = re.sub(r"^[\w ]+? should ", "must ", error["msg"])
@@ -229,7 +229,7 @@ def _in_places(places: Sequence[str], path: DataPath) -> str:
 
 
 def _is_beside(word: aws_words.Word, path: DataPath) -> bool:
-    """Say whether a word's field is in the section of ``path``: elsewhere its last key means something else.
+    """Return whether a word's field is in the section of ``path``: elsewhere its last key means something else.
 
     Restricted groups have the keys of other groups, and file systems of theirs those of other file systems.
     """
@@ -294,7 +294,7 @@ _WITH_UNIT = re.compile(r"(?P<before>\$?)(?P<number>\d+)\s*(?P<unit>[a-z%/$]*)")
 
 
 def _without_unit(key: str, text: str) -> int | None:
-    """Give the number of a text such as 500GB if its unit is the one in the name of the key."""
+    """Return the number of a text such as 500GB if its unit is the one in the name of the key."""
     found = _WITH_UNIT.fullmatch(text.strip().lower())
     unit = next((each for each in _UNITS if each in key.split("_")), None)
     if found is None or unit is None or (found["before"] or found["unit"]) not in _UNITS[unit]:

@@ -117,15 +117,15 @@ class RecordedPlans(Section):
     _lines: Mapping[str, int] = PrivateAttr(default_factory=dict)
 
     def line_of(self, key: str) -> int | None:
-        """Give the line of one of these keys in the file that was read, or None where none was."""
+        """Return the line of one of these keys in the file that was read, or None where none was."""
         return self._lines.get(key)
 
     def plan(self, arn: str) -> RecordedPlan | None:
-        """Give the plan of an ARN, or None where it was not recorded."""
+        """Return the plan of an ARN, or None where it was not recorded."""
         return next((plan for plan in self.plans if plan.arn == arn), None)
 
     def text(self) -> str:
-        """Give the record as the text of its file: JSON, plans by ARN, blocks by start, a final newline."""
+        """Return the record as the text of its file: JSON, plans by ARN, blocks by start, a final newline."""
         data = self.model_dump(mode="json")
         data["plans"] = [
             {
@@ -138,7 +138,7 @@ class RecordedPlans(Section):
 
 
 def groups_by_plan(environment: Environment) -> dict[str, list[tuple[DataPath, AnyGroup]]]:
-    """Give plan ARN -> its groups of both kinds with their places in the file, in its order."""
+    """Return plan ARN -> its groups of both kinds with their places in the file, in its order."""
     found: dict[str, list[tuple[DataPath, AnyGroup]]] = {}
     for path, group in environment.hyperpod.placed_groups:
         if group.training_plan_arn is not None:
@@ -320,7 +320,7 @@ def _zone(
 
 
 def zone_to_add(environment: Environment, zone_id: str) -> str:
-    """Give the end of a fix that moves a group to a zone that the environment's network does not have; else ''."""
+    """Return the end of a fix that moves a group to a zone that the environment's network does not have; else ''."""
     if zone_id in environment.network.zone_ids():
         return ""
     key = "existing.node_subnet_ids" if environment.network.is_existing else "availability_zones"
@@ -360,5 +360,5 @@ def _fields_at(path: Sequence[str | int]) -> Sequence[str]:
 
 
 def written_anew(called: str) -> str:
-    """Give the fix for a record that cannot be used, which ends its message."""
+    """Return the fix for a record that cannot be used, which ends its message."""
     return f"restore it from version control, or write it again with 'hyperpod-cdk plans record {called}'"

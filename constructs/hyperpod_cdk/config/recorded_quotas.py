@@ -38,7 +38,7 @@ class RecordedQuota(Section):
     used: Mapping[str, Amount | None]
 
     def used_by_others(self, key: str) -> float | None:
-        """Give what others use, None if that was not read or not queried for this requirement."""
+        """Return what others use, None if that was not read or not queried for this requirement."""
         return self.used.get(key)
 
 
@@ -53,11 +53,11 @@ class RecordedQuotas(Section):
     _lines: Mapping[str, int] = PrivateAttr(default_factory=dict)
 
     def line_of(self, key: str) -> int | None:
-        """Give the line of one of these keys in the file that was read, or None where none was."""
+        """Return the line of one of these keys in the file that was read, or None where none was."""
         return self._lines.get(key)
 
     def find(self, service: str, name: str) -> RecordedQuota | None:
-        """Give a quota by its service and name, compared as AWS compares names, or None if it was not recorded."""
+        """Return a quota by its service and name, compared as AWS compares names, or None if it was not recorded."""
         return self._by_name.get((service, normalized(name)))
 
     @cached_property
@@ -65,7 +65,7 @@ class RecordedQuotas(Section):
         return {(quota.service, normalized(quota.name)): quota for quota in self.quotas}
 
     def text(self) -> str:
-        """Give the record as the text of its file: JSON, quotas by service and name, a final newline."""
+        """Return the record as the text of its file: JSON, quotas by service and name, a final newline."""
         data = self.model_dump(mode="json")
         data["quotas"] = [
             {**quota, "used": dict(sorted(quota["used"].items()))}
@@ -116,7 +116,7 @@ def require_own(environment: Environment, recorded: RecordedQuotas, *, file: str
 
 
 def written_anew(called: str) -> str:
-    """Give the fix for a record that cannot be used, which ends its message."""
+    """Return the fix for a record that cannot be used, which ends its message."""
     return f"restore it from version control, or write it again with 'hyperpod-cdk quotas show {called} --record'"
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def environment_schema() -> dict[str, Any]:
-    """Give the JSON Schema (2020-12) that editors use to complete and check.
+    """Return the JSON Schema (2020-12) that editors use to complete and check.
 
     It carries every bound of a single value; the loader checks rules over several values.
     """
@@ -21,13 +21,13 @@ def environment_schema() -> dict[str, Any]:
 
 
 def schema_text() -> str:
-    """Give the schema as the text of its file."""
+    """Return the schema as the text of its file."""
     return _text_of(environment_model())
 
 
 @functools.cache
 def _text_of(model: type[Environment]) -> str:
-    """Give the schema's text for a model, which installed extensions add sections to."""
+    """Return the schema's text for a model, which installed extensions add sections to."""
     return as_text(_schema_of(model))
 
 

@@ -21,7 +21,7 @@ class Section(BaseModel):
 
 
 def deprecated(section: BaseModel) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Give the place of each deprecated field that is set in a section or below it, with the field's sentence.
+    """Yield the place of each deprecated field that is set in a section or below it, with the field's sentence.
 
     A field is deprecated with pydantic's ``deprecated``: a sentence that says what to write instead and which version
     removes it, such as "write name; it ends with 2.0".

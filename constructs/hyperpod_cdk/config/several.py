@@ -18,17 +18,17 @@ Place = tuple[str, str]
 
 
 def found_together(loaded: Sequence[LoadedEnvironment]) -> list[Finding]:
-    """Give every conflict between environments, once each, at the later file."""
+    """Return every conflict between environments, once each, at the later file."""
     return [*shared_names(loaded), *_plans(loaded), *_overlaps(loaded), *_channels(loaded)]
 
 
 def place_of(environment: Environment) -> Place:
-    """Give the account and region of an environment."""
+    """Return the account and region of an environment."""
     return environment.account, environment.region
 
 
 def free_blocks(taken: Sequence[IPv4Network], *, vpc: str, zones: Sequence[str]) -> tuple[str, dict[str, str]] | None:
-    """Give a VPC block and a node block for each zone that do not overlap ``taken``; None if none is left.
+    """Return a VPC block and a node block for each zone that do not overlap ``taken``; None if none is left.
 
     The search begins at ``vpc``, and the answer has its size. Node blocks are a /16 each.
     """
@@ -86,7 +86,7 @@ class Booked:
 
 
 def booked_plans(loaded: Sequence[LoadedEnvironment]) -> list[Booked]:
-    """Give each training plan that environments use, in the order of the files."""
+    """Return each training plan that environments use, in the order of the files."""
     booked: dict[str, list[tuple[LoadedEnvironment, int]]] = {}
     for each in loaded:
         for arn, groups in groups_by_plan(each.environment).items():
@@ -180,7 +180,7 @@ def _channels(loaded: Sequence[LoadedEnvironment]) -> Iterator[Finding]:
 
 
 def _vpc(environment: Environment) -> str:
-    """Give what identifies a VPC: the ID of an existing one, else the environment that creates it."""
+    """Return what identifies a VPC: the ID of an existing one, else the environment that creates it."""
     existing = environment.network.existing
     return f"made for {environment.name}" if existing is None else existing.vpc_id
 

@@ -26,12 +26,12 @@ def bare(annotation: Any) -> Any:
 
 
 def optional(annotation: Any) -> bool:
-    """Say whether a type allows None, that is an empty value in the file."""
+    """Return whether a type allows None, that is an empty value in the file."""
     return get_origin(annotation) in {Union, UnionType} and NoneType in get_args(annotation)
 
 
 def item_type(annotation: Any) -> Any:
-    """Give the type of the items of a tuple or of the values of a dict; Any for other types."""
+    """Return the type of the items of a tuple or of the values of a dict; Any for other types."""
     kind = bare(annotation)
     origin = get_origin(kind)
     if origin is tuple:
@@ -40,13 +40,13 @@ def item_type(annotation: Any) -> Any:
 
 
 def model_of(annotation: Any) -> type[BaseModel] | None:
-    """Give the model inside a type, or None."""
+    """Return the model inside a type, or None."""
     kind = bare(annotation)
     return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
 
 
 def type_at(root: type[BaseModel], path: DataPath) -> Any:
-    """Give the type of the value at ``path``; Any if the models have no such place."""
+    """Return the type of the value at ``path``; Any if the models have no such place."""
     annotation: Any = root
     for step in path:
         model = model_of(annotation)
@@ -62,7 +62,7 @@ def type_at(root: type[BaseModel], path: DataPath) -> Any:
 
 @cache
 def places_of(root: type[BaseModel], key: str) -> tuple[str, ...]:
-    """Give every section of ``root`` with the field ``key``, as messages write them: ``hyperpod.instance_groups[]``.
+    """Return every section of ``root`` with the field ``key``, as messages write them: ``hyperpod.instance_groups[]``.
 
     The root itself is the empty text; entries of a mapping whose names are free are ``*``.
     """
@@ -84,6 +84,6 @@ def sections_of(place: str, model: type[BaseModel]) -> Iterator[tuple[str, type[
 
 
 def field_at(root: type[BaseModel], path: DataPath) -> FieldInfo | None:
-    """Give the field at ``path``, or None if that is not a field of a model."""
+    """Return the field at ``path``, or None if that is not a field of a model."""
     model = model_of(type_at(root, path[:-1])) if path else None
     return None if model is None else model.model_fields.get(str(path[-1]))

@@ -89,7 +89,7 @@ class Source:
     incomplete: set[DataPath] = field(default_factory=set)
 
     def line_of(self, path: DataPath) -> int:
-        """Give the line of ``path``; for a key that is absent, the line of the nearest parent that is present."""
+        """Return the line of ``path``; for a key that is absent, the line of the nearest parent that is present."""
         for length in range(len(path), -1, -1):
             line = self.lines.get(path[:length])
             if line is not None:
@@ -97,7 +97,7 @@ class Source:
         return 1
 
     def written(self, path: DataPath) -> str | None:
-        """Give the text of an unquoted scalar exactly as in the file."""
+        """Return the text of an unquoted scalar exactly as in the file."""
         return self.texts.get(path)
 
     def error(self, message: str, *, path: DataPath = (), line: int | None = None, rule: str) -> None:
@@ -326,7 +326,7 @@ class _Reader:
         return text if reading is None else Ambiguous(text, reading)
 
     def _tag(self, text: str) -> str:
-        """Give YAML 1.1's name for what an unquoted scalar is: int, timestamp ..."""
+        """Return YAML 1.1's name for what an unquoted scalar is: int, timestamp ..."""
         tag = self._resolver.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]  # no hints
         return str(tag).rpartition(":")[2]
 

@@ -10,7 +10,7 @@ _LONGEST = 100
 
 
 def closest(word: str, known: Iterable[str]) -> str | None:
-    """Give the known word with the fewest slips from ``word``, or None if none is near.
+    """Return the known word with the fewest slips from ``word``, or None if none is near.
 
     A slip is a character too many, too few, wrong, or two swapped; more of them than a third of the longer word is far.
     Case does not count, nor which of '-' and '_' stands between words.
@@ -26,7 +26,7 @@ def closest(word: str, known: Iterable[str]) -> str | None:
 
 
 def meant_key(key: str, known: Collection[str]) -> str | None:
-    """Give the key of a section that an unknown key means: AWS's word for it, else the most similar one."""
+    """Return the key of a section that an unknown key means: AWS's word for it, else the most similar one."""
     word = aws_words.counterpart(key) if len(key) <= _LONGEST else None
     plain = _plain(key).replace("_", "")
     if word is not None and word.key in known and all(_plain(each).replace("_", "") != plain for each in known):

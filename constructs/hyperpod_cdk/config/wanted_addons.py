@@ -10,7 +10,7 @@ EVERYWHERE = (addons.VPC_CNI, addons.KUBE_PROXY, addons.POD_IDENTITY_AGENT, addo
 
 
 def asked_for(environment: Environment) -> dict[str, str]:
-    """Give each add-on that a section of the file needs -> the first place that needs it.
+    """Return each add-on that a section of the file needs -> the first place that needs it.
 
     Leaves out ``EVERYWHERE``; includes add-ons that are already on an existing cluster.
     """

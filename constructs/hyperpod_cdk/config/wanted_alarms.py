@@ -46,7 +46,7 @@ def alarms(
     spot_instance_types: Iterable[str] = (),
     file_systems: Iterable[str] = (),
 ) -> Alarms:
-    """Give the alarms that ``notify.events`` need; ``file_systems`` are those with a capacity to fill."""
+    """Return the alarms that ``notify.events`` need; ``file_systems`` are those with a capacity to fill."""
     types = [*instance_types, *(f"spot-{name}" for name in spot_instance_types)]
     return Alarms(
         function="notifications" if FUNCTION_EVENTS.intersection(events) else "",
@@ -59,7 +59,7 @@ def alarms(
 
 
 def alarms_of(environment: Environment) -> Alarms:
-    """Give the alarms that an environment's file needs."""
+    """Return the alarms that an environment's file needs."""
     return alarms(
         environment.notify.events if environment.notify else (),
         groups=[group.name for group in environment.hyperpod.all_groups],
@@ -70,13 +70,13 @@ def alarms_of(environment: Environment) -> Alarms:
 
 
 def types_of(environment: Environment, *, is_spot: bool) -> list[str]:
-    """Give the instance types of the groups of one market, each once; Spot has quotas of its own."""
+    """Return the instance types of the groups of one market, each once; Spot has quotas of its own."""
     groups = [each for each in environment.hyperpod.all_groups if (each.resolved_capacity == "spot") is is_spot]
     return list(dict.fromkeys(name for each in groups for name in each.all_instance_types))
 
 
 def file_systems_to_fill(environment: Environment) -> list[str]:
-    """Give the names of the file systems with a capacity to fill, which Intelligent-Tiering has not.
+    """Return the names of the file systems with a capacity to fill, which Intelligent-Tiering has not.
 
     For an existing file system the file does not show this; without a capacity, FSx and the alarm report nothing.
     """

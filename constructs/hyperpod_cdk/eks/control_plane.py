@@ -446,7 +446,7 @@ def _kubectl_provider(
 
 
 def _log_groups(provider: IConstruct) -> list[IDependable]:
-    """Give the log groups that CDK creates for the functions of the kubectl provider, if its flag is set.
+    """Return the log groups that CDK creates for the functions of the kubectl provider, if its flag is set.
 
     A function that runs before its group exists creates the group itself, and CloudFormation then finds it
     and rolls the stack back (aws/aws-cdk issue 667).
@@ -496,7 +496,7 @@ def _check_addon_versions(versions: Mapping[str, str]) -> None:
 
 
 def _role_suffix(arn: str) -> str:
-    """Give a suffix that depends on the role, not on its place in the list."""
+    """Return a suffix that depends on the role, not on its place in the list."""
     return hashlib.sha256(arn.encode()).hexdigest()[:8]
 
 

@@ -241,7 +241,7 @@ class PodRole(Construct):
 
 
 def inline_policy(statements: Sequence[Mapping[str, Any]], *, name: str = "Rights") -> iam.CfnRole.PolicyProperty:
-    """Give the statements as the inline policy of a role."""
+    """Return the statements as the inline policy of a role."""
     document = {"Version": "2012-10-17", "Statement": list(statements)}
     return iam.CfnRole.PolicyProperty(policy_name=name, policy_document=document)
 

@@ -18,12 +18,12 @@ _RESULTS: Final = {0: "ok", 1: "failed", 2: "not checked"}
 
 
 def result_of(look: Look) -> str:
-    """Give the word of one environment's result: one that could not be checked in full is never ``ok``."""
+    """Return the word of one environment's result: one that could not be checked in full is never ``ok``."""
     return "skipped" if look.exit_code == 0 and look.passed is None else _RESULTS[look.exit_code]
 
 
 def text(found: FleetReport) -> str:
-    """Give a row for each environment, then the details of each that is not ``ok``; at 80 columns."""
+    """Return a row for each environment, then the details of each that is not ``ok``; at 80 columns."""
     rows: list[tuple[str, ...]] = [("environment", "wave", "account", "region", "result", "")]
     rows += [
         (each.environment, each.wave, each.account, each.region, result_of(each), each.summary)
@@ -85,7 +85,7 @@ def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def markdown(found: FleetReport) -> str:
-    """Give the table for a pull request, then the environments that need approval or failed."""
+    """Return the table for a pull request, then the environments that need approval or failed."""
     lines = [
         f"## {_cell(found.verdict)}",
         "",
@@ -109,7 +109,7 @@ def markdown(found: FleetReport) -> str:
 
 
 def sums_text(found: Sums) -> str:
-    """Give the sums by account and Region; the caller adds what was not checked."""
+    """Return the sums by account and Region; the caller adds what was not checked."""
     lines = list(_wrapped(found.verdict))
     lines += [f"  {_line(each)}" for each in found.findings]
     places = dict.fromkeys(
@@ -152,7 +152,7 @@ def _shares(shares: Sequence[Share], *, money: bool = False) -> str:
 
 
 def teams_text(found: TeamsCost) -> str:
-    """Give each team's share of each pool of nodes, and of all; the caller adds what is unknown."""
+    """Return each team's share of each pool of nodes, and of all; the caller adds what is unknown."""
     lines = list(_wrapped(f"{found.environment}: {found.verdict}"))
     header = ("team", "quota in nodes", "by quota", "hours used", "by use")
     for pool in found.pools:

@@ -173,7 +173,7 @@ def _capacity(group: AnyGroup) -> str:
 def _cost(
     loaded: LoadedEnvironment, prices: Prices, types: str, group: AnyGroup, booked: int
 ) -> tuple[Decimal | None, str, int, str]:
-    """Give the cost of a pool, its period, how many nodes it pays for, and why it is unknown."""
+    """Return the cost of a pool, its period, how many nodes it pays for, and why it is unknown."""
     month = "a month of 730 hours"
     if group.training_plan_arn is not None:
         name = group.training_plan_arn.rpartition("/")[2]
@@ -198,7 +198,7 @@ def _cost(
 
 
 def _quotas(environment: Environment, types: str) -> dict[str, Decimal | None]:
-    """Give each team's quota of a type in nodes, None if it cannot be counted; teams without one are left out."""
+    """Return each team's quota of a type in nodes, None if it cannot be counted; teams without one are left out."""
     found: dict[str, Decimal | None] = {}
     for team in environment.task_governance.teams if environment.task_governance else ():
         for quota in team.quota:
@@ -209,7 +209,7 @@ def _quotas(environment: Environment, types: str) -> dict[str, Decimal | None]:
 
 
 def _in_nodes(environment: Environment, quota: Quota) -> Decimal | None:
-    """Give a quota in nodes: for parts of a node the largest part, since no other team can use the rest of it."""
+    """Return a quota in nodes: for parts of a node the largest part, since no other team can use the rest of it."""
     if quota.count is not None:
         return Decimal(quota.count)
     row = environment.instance_type(quota.instance_type)
@@ -279,7 +279,7 @@ def _amount(value: Decimal | None) -> float | None:
 
 
 def shares_of(found: TeamsCost) -> Sequence[tuple[str, float | None, float | None]]:
-    """Give each team's share over all pools, by quota and by use; null if a pool of it is unknown."""
+    """Return each team's share over all pools, by quota and by use; null if a pool of it is unknown."""
     teams = dict.fromkeys(share.team for pool in found.pools for share in pool.shares)
 
     def total(team: str, *, is_use: bool) -> float | None:

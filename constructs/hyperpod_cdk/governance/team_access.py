@@ -24,7 +24,7 @@ _JOBS = ["sagemaker.amazonaws.com", "kubeflow.org", "jobset.x-k8s.io", "leaderwo
 
 
 def access_entries(scope: Construct, teams: Sequence[Team], *, eks_cluster_name: str) -> list[eks.CfnAccessEntry]:
-    """Give every member one access entry for all of its teams, because EKS allows one access entry per role.
+    """Return one access entry for each member and all of its teams, because EKS allows one access entry per role.
 
     Teams with ``access="rbac"`` give the entry Kubernetes groups, which ``team_objects`` binds to roles; the others
     give it AWS's access policies in their namespaces.
@@ -48,12 +48,12 @@ def access_entries(scope: Construct, teams: Sequence[Team], *, eks_cluster_name:
 
 
 def shared_objects(teams: Sequence[Team]) -> list[dict[str, Any]]:
-    """Give the objects that members of all teams share: what `kubectl` and `hyp` read across namespaces."""
+    """Return the objects that members of all teams share: what `kubectl` and `hyp` read across namespaces."""
     return _cluster_wide_role() if any(_has_roles(team) for team in teams) else []
 
 
 def team_objects(team: Team, *, queue_api: str) -> dict[str, list[dict[str, Any]]]:
-    """Give a team's namespace with its level of Pod Security, and the objects that the team requests in it.
+    """Return a team's namespace with its level of Pod Security, and the objects that the team requests in it.
 
     The keys are: PodSecurity, Members, DefaultQueue, ResourceQuota.
 

@@ -119,7 +119,7 @@ class QuotaRow:
         return self.instance_type if partition is None else f"{self.instance_type} with {partition.profile}"
 
     def properties(self) -> dict[str, Any]:
-        """Give the API's ComputeQuotaResourceConfig."""
+        """Return the API's ComputeQuotaResourceConfig."""
         partition = self.accelerator_partition
         return {
             "InstanceType": self.instance_type,
@@ -132,7 +132,7 @@ class QuotaRow:
         }
 
     def limited(self, numbers: InstanceType) -> dict[str, float]:
-        """Give the accelerators and EFA interfaces of the row, by their names in a ResourceQuota.
+        """Return the accelerators and EFA interfaces of the row, by their names in a ResourceQuota.
 
         ``numbers`` are those of the instance type. Interfaces follow the share of a node's accelerators; vCPU and
         memory are left out, because a limit on them requires every pod to state its own.
@@ -291,7 +291,7 @@ class Team:
         return governance.DEFAULT_BORROW_LIMIT_PERCENT if limit is None else limit
 
     def quota_config(self) -> dict[str, Any]:
-        """Give the API's ComputeQuotaConfig."""
+        """Return the API's ComputeQuotaConfig."""
         sharing: dict[str, Any] = {"Strategy": governance.SHARING[self.sharing]}
         if self.sharing == "lend_and_borrow":
             sharing["BorrowLimit"] = self.resolved_borrow_limit_percent
@@ -310,7 +310,8 @@ class Team:
 
 
 def resource_limits(team: Team, instance_types: Mapping[str, InstanceType]) -> dict[str, str]:
-    """Give the limits of a ResourceQuota with everything that a team owns and may borrow, for ``Team.resource_quota``.
+    """Return the limits of a ResourceQuota with everything that a team owns and may borrow, for
+    ``Team.resource_quota``.
 
     That is accelerators and EFA interfaces of the instance types in ``instance_types`` (name -> numbers); rows of other
     types are left out. A type's absolute borrow limit takes precedence over the percentage.

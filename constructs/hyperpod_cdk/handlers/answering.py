@@ -91,11 +91,11 @@ class Turn:
         self._over = threading.Event()
 
     def client(self, service: str) -> Any:
-        """Give a client that repeats what AWS refuses for now, and makes no call once the event is answered."""
+        """Return a client that repeats what AWS refuses for now, and makes no call once the event is answered."""
         return _Patient(self._clients(service), self)
 
     def seconds_left(self) -> float:
-        """Give the seconds that the work may still take."""
+        """Return the seconds that the work may still take."""
         return float(self.context.get_remaining_time_in_millis()) / 1000 - ANSWER_SECONDS
 
     def sleep(self, seconds: float) -> None:
@@ -190,7 +190,7 @@ def serve(
 
 
 def envelope(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the answer to an event that went well and has nothing to tell."""
+    """Return the answer to an event that went well and has nothing to tell."""
     return {
         "Status": "SUCCESS",
         "Reason": "",
@@ -203,7 +203,7 @@ def envelope(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def room(event: Mapping[str, Any]) -> int:
-    """Give the bytes of JSON that an answer to this event has for what it tells."""
+    """Return the bytes of JSON that an answer to this event has for what it tells."""
     return ANSWER_BYTES - len(json.dumps(envelope(event)))
 
 
@@ -218,25 +218,25 @@ def cut(text: str, most: int) -> str:
 
 
 def size(text: str) -> int:
-    """Give the bytes that a text takes in JSON, without its quotes."""
+    """Return the bytes that a text takes in JSON, without its quotes."""
     return len(json.dumps(text)) - len('""')
 
 
 def words(error: BaseException) -> str:
-    """Give what an error says; one that nobody expected says what it is, too."""
+    """Return what an error says; one that nobody expected says what it is, too."""
     if isinstance(error, ToldError | TimeoutError) or error_code(error):
         return str(error)
     return f"{type(error).__name__}: {error}"
 
 
 def error_code(error: BaseException) -> str:
-    """Give AWS's code of a ClientError, which is not imported here; empty for any other error."""
+    """Return AWS's code of a ClientError, which is not imported here; empty for any other error."""
     response = getattr(error, "response", None) or {}
     return str(response.get("Error", {}).get("Code", ""))
 
 
 def endlessly(pauses: Sequence[float]) -> Iterator[float]:
-    """Give the pauses in turn, then the last one again and again."""
+    """Yield the pauses in turn, then the last one again and again."""
     yield from pauses
     while True:
         yield pauses[-1]

@@ -85,7 +85,7 @@ class KarpenterAutoscaling(Construct):
         return sagemaker.CfnCluster.ClusterAutoScalingConfigProperty(mode="Enable", auto_scaler_type="Karpenter")
 
     def counts(self, *, cluster_name: str, groups: Sequence[str], watched: Mapping[str, Any]) -> list[int | float]:
-        """Give the number of nodes of each group as a token, read when one of ``watched`` changes.
+        """Return the number of nodes of each group as a token, read when one of ``watched`` changes.
 
         ``cluster_name``: name of the HyperPod cluster. ``groups``: names of the groups that Karpenter scales.
         ``watched``: the properties of the cluster, with counts of 0 for ``groups``.

@@ -124,7 +124,7 @@ def _check(
 
 
 def _place(address: str) -> tuple[str, str]:
-    """Give bucket and prefix; the prefix is empty or ends with a slash."""
+    """Return bucket and prefix; the prefix is empty or ends with a slash."""
     if is_token(address):
         return address, ""
     bucket, _, prefix = address.removeprefix("s3://").partition("/")

@@ -259,7 +259,7 @@ class HyperPodCluster(Construct):
         return hyperpod.log_group(self.cluster_name, self.cluster_id)
 
     def ssm_target(self, group_name: str, instance_id: str = "<instance-id>") -> str:
-        """Give the target for ``aws ssm start-session --target``.
+        """Return the target for ``aws ssm start-session --target``.
 
         ``group_name``: name of an instance group of the cluster. ``instance_id``: ID of one of its nodes, such as
         ``i-0a1b2c3d4e5f67890``. Default: a placeholder to replace. Raises ValueError for an unknown group.

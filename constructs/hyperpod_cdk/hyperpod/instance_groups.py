@@ -275,7 +275,7 @@ class InstanceGroup:
         return 2 if all(row.has_smt for row in self._known_types()) else 1
 
     def provisioning_problem(self, provisioning: str) -> str | None:
-        """Say what in this group needs continuous provisioning if the cluster has another one, or give None.
+        """Say what in this group needs continuous provisioning if the cluster has another one, or return None.
 
         ``provisioning``: that of the cluster, ``continuous`` or ``all_or_nothing``.
         """
@@ -284,7 +284,7 @@ class InstanceGroup:
     def cloudformation(
         self, *, execution_role_arn: str, lifecycle_source_s3_uri: str, count: float | None = None
     ) -> sagemaker.CfnCluster.ClusterInstanceGroupProperty:
-        """Give the group as an element of ``InstanceGroups``.
+        """Return the group as an element of ``InstanceGroups``.
 
         ``execution_role_arn``: ARN of the role of the nodes, if the group has none of its own.
         ``lifecycle_source_s3_uri``: ``s3://`` address of the folder of the lifecycle scripts. ``count``: number of
@@ -343,11 +343,11 @@ class InstanceGroup:
             yield cfn.ClusterInstanceStorageConfigProperty(ebs_volume_config=root)
 
     def autoscaling_problem(self) -> str | None:
-        """Say why HyperPod's Karpenter cannot scale this group, or give None."""
+        """Say why HyperPod's Karpenter cannot scale this group, or return None."""
         return next(self._refused_by(rules.autoscaling_problems), None)
 
     def region_problem(self, *, region: str, account: str) -> str | None:
-        """Say what in this group belongs to another region or account than its stack, or give None.
+        """Say what in this group belongs to another region or account than its stack, or return None.
 
         ``region``, ``account``: those of the stack; a token is not compared.
         """
@@ -556,7 +556,7 @@ _IDS: WeakKeyDictionary[ec2.ISubnet | ec2.ISecurityGroup, str] = WeakKeyDictiona
 
 
 def _id_of(named: ec2.ISubnet | ec2.ISecurityGroup, attribute: Literal["subnet_id", "security_group_id"]) -> str:
-    """Give the ID, which never changes: many groups share a few, and each query is a call into Node.js."""
+    """Return the ID, which never changes: many groups share a few, and each query is a call into Node.js."""
     if named not in _IDS:
         _IDS[named] = getattr(named, attribute)
     return _IDS[named]

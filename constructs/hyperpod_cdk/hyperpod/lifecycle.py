@@ -196,7 +196,7 @@ class LifecycleScripts(Construct):
         return self._deployment
 
     def script_problem(self, script: str, *, key: str = "on_create") -> str | None:
-        """Say why ``script``, which ``key`` names, cannot run on a node from this folder, or give None."""
+        """Say why ``script``, which ``key`` names, cannot run on a node from this folder, or return None."""
         if problem := hyperpod.script_problem(script, key=key):
             return in_python(problem)
         if script not in self._names:
@@ -253,7 +253,7 @@ def _only_written_by(role: iam.IRole, bucket: s3.IBucket) -> iam.PolicyStatement
 
 
 def bucket_name(label: str) -> str:
-    """Give ``sagemaker-<label>-<part of the stack's id>-<account>-<region>``, the last three as tokens.
+    """Return ``sagemaker-<label>-<part of the stack's id>-<account>-<region>``, the last three as tokens.
 
     ``label`` is lower-cased, without characters that S3 refuses, and shortened so that the name fits in every region.
     """

@@ -544,7 +544,7 @@ class Notifications(Construct):
         )
 
     def _measured(self) -> list[dict[str, str]]:
-        """Give what the function needs to read each quota, and to count its use."""
+        """Return what the function needs to read each quota, and to count its use."""
         return [
             {
                 "name": quota.name,

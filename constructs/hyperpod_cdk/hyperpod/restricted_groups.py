@@ -63,7 +63,7 @@ class ServiceLustre:
                 raise ValueError(f"capacity_gib {in_python(problem)}")
 
     def cloudformation(self) -> sagemaker.CfnCluster.FSxLustreConfigProperty:
-        """Give it as ``FSxLustreConfig``."""
+        """Return it as ``FSxLustreConfig``."""
         return sagemaker.CfnCluster.FSxLustreConfigProperty(
             size_in_gib=self.capacity_gib, per_unit_storage_throughput=self.throughput_mbps_per_tib
         )
@@ -86,7 +86,7 @@ class SharedEnvironment:
         refuse(fields.RestrictedEnvironment, when_unused=self.when_unused)
 
     def cloudformation(self) -> sagemaker.CfnCluster.RestrictedInstanceGroupsConfigProperty:
-        """Give it as ``RestrictedInstanceGroupsConfig``."""
+        """Return it as ``RestrictedInstanceGroupsConfig``."""
         cfn = sagemaker.CfnCluster
         return cfn.RestrictedInstanceGroupsConfigProperty(
             shared_environment_config=cfn.SharedEnvironmentConfigProperty(
@@ -263,13 +263,13 @@ class RestrictedGroup:
             raise ValueError(f"restricted {error}") from None
 
     def _capacity_problems(self, rows: Sequence[catalog.InstanceType]) -> Iterator[str]:
-        """Give what is wrong with the capacity; these groups support fewer kinds than others."""
+        """Yield what is wrong with the capacity; these groups support fewer kinds than others."""
         yield from of_fields(fields.RestrictedGroup, {"capacity": self.capacity})
         for rule in (rules.plan_problems, rules.capacity_problems):
             yield from placed(rule(self, lambda: rows, choices=rules.RESTRICTED_CAPACITIES))
 
     def cloudformation(self) -> sagemaker.CfnCluster.ClusterRestrictedInstanceGroupProperty:
-        """Give the group as an element of ``RestrictedInstanceGroups``."""
+        """Return the group as an element of ``RestrictedInstanceGroups``."""
         cfn = sagemaker.CfnCluster
         role_arn = self.execution_role.role.role_arn
         plain = self._plain().cloudformation(execution_role_arn=role_arn, lifecycle_source_s3_uri="")
@@ -289,14 +289,14 @@ class RestrictedGroup:
         )
 
     def region_problem(self, *, region: str, account: str) -> str | None:
-        """Say what in this group belongs to another region or account than its stack, or give None.
+        """Say what in this group belongs to another region or account than its stack, or return None.
 
         ``region``, ``account``: those of the stack; a token is not compared.
         """
         return self._plain().region_problem(region=region, account=account)
 
     def _plain(self) -> InstanceGroup:
-        """Give the ordinary group of the same nodes, which has the rules and properties of both kinds."""
+        """Return the ordinary group of the same nodes, which has the rules and properties of both kinds."""
         return InstanceGroup(
             name=self.name,
             instance_type=self.instance_type,

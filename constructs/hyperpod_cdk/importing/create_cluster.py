@@ -25,12 +25,12 @@ _BATCHES: Mapping[str, str] = {"INSTANCE_COUNT": "instances", "CAPACITY_PERCENTA
 
 
 def is_cluster(node: Node) -> bool:
-    """Say whether a document is a request of CreateCluster or an answer of DescribeCluster."""
+    """Return whether a document is a request of CreateCluster or an answer of DescribeCluster."""
     return bool({"InstanceGroups", "RestrictedInstanceGroups"} & set(node.value)) and "Parameters" not in node.value
 
 
 def is_answer(node: Node) -> bool:
-    """Say whether it is an answer of DescribeCluster."""
+    """Return whether it is an answer of DescribeCluster."""
     return "ClusterStatus" in node.value or "ClusterArn" in node.value
 
 

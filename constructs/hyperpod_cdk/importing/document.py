@@ -95,35 +95,35 @@ class Node:
     """The prefix of its places: the name of the parameter that has it as text."""
 
     def line(self, *steps: str | int) -> int:
-        """Give the line of a value; for a missing key, that of its mapping."""
+        """Return the line of a value; for a missing key, that of its mapping."""
         return self.source.line_of((*self.path, *steps))
 
     def place(self, *steps: str | int) -> Place:
-        """Give the place of a value; for a missing key, that of its mapping."""
+        """Return the place of a value; for a missing key, that of its mapping."""
         path = (*self.path, *steps)
         shown = render_path(tuple(step for step in path if step != _LIST_KEY))
         line = self.source.line_of(path) if self.source.lines else None
         return Place(self.source.file, line, documents.tidy(self.label + shown))
 
     def has(self, key: str) -> bool:
-        """Say whether a key has a value; null and empty text are none, as in a skeleton of the AWS CLI."""
+        """Return whether a key has a value; null and empty text are none, as in a skeleton of the AWS CLI."""
         self.asked.add(key)
         return self.value.get(key) not in (None, "")
 
     def text(self, key: str) -> str | None:
-        """Give a text, None where there is none."""
+        """Return a text, None where there is none."""
         return self._one(key, str)
 
     def number(self, key: str) -> int | None:
-        """Give a whole number, None where there is none."""
+        """Return a whole number, None where there is none."""
         return self._one(key, int)
 
     def truth(self, key: str) -> bool | None:
-        """Give true or false, None where there is none."""
+        """Return true or false, None where there is none."""
         return self._one(key, bool)
 
     def texts(self, key: str) -> list[str]:
-        """Give a list of texts, empty where there is none."""
+        """Return a list of texts, empty where there is none."""
         if not self.has(key):
             return []
         found = self.value[key]
@@ -133,20 +133,20 @@ class Node:
         return []
 
     def mapping(self, key: str) -> dict[str, str]:
-        """Give a mapping of texts, empty where there is none."""
+        """Return a mapping of texts, empty where there is none."""
         section = self.section(key)
         if section is None:
             return {}
         return {name: text for name in section.value if (text := section.text_or_empty(name)) is not None}
 
     def text_or_empty(self, key: str) -> str | None:
-        """Give a text that may be empty, None where it is none and was refused."""
+        """Return a text that may be empty, None where it is none and was refused."""
         self.asked.add(key)
         found = self.value.get(key)
         return "" if found in (None, "") else self.text(key)
 
     def section(self, key: str) -> Node | None:
-        """Give a mapping within, None where there is none."""
+        """Return a mapping within, None where there is none."""
         if not self.has(key):
             return None
         found = self.value[key]
@@ -156,7 +156,7 @@ class Node:
         return None
 
     def rows(self, key: str) -> list[Node]:
-        """Give a list of mappings within, empty where there is none."""
+        """Return a list of mappings within, empty where there is none."""
         if not self.has(key):
             return []
         found = self.value[key]
@@ -172,7 +172,7 @@ class Node:
         return rows
 
     def word(self, key: str, words: Mapping[str, str | None]) -> str | None:
-        """Give our word for AWS's: ``words`` is ours -> AWS's. None without a value; an unknown one gets a note."""
+        """Return our word for AWS's: ``words`` is ours -> AWS's. None without a value; an unknown one gets a note."""
         text = self.text(key)
         ours = next((ours for ours, aws in words.items() if aws == text), None)
         if text is not None and ours is None:
@@ -228,12 +228,12 @@ def opened(text: str, file: str, log: Log) -> Node:
 
 
 def items(node: Node) -> list[Node] | None:
-    """Give the items of a document that is a list, None where it is a mapping."""
+    """Return the items of a document that is a list, None where it is a mapping."""
     return node.rows(_LIST_KEY) if _LIST_KEY in node.value else None
 
 
 def read(path: Path) -> str:
-    """Give the text of a file that is no longer than a page of values can be. Raises DocumentError."""
+    """Return the text of a file that is no longer than a page of values can be. Raises DocumentError."""
     return documents.text_of(path, WORDING)
 
 

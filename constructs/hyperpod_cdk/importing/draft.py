@@ -138,7 +138,7 @@ class Draft:
         return found.pop() if len(found) == 1 else None
 
     def page(self) -> dict[str, Any]:
-        """Give the environment file as data, without unknown values, and note what is missing."""
+        """Return the environment file as data, without unknown values, and note what is missing."""
         hyperpod_section = self._hyperpod()
         for key in ("account", "region"):
             if getattr(self, key) is None:
@@ -351,7 +351,7 @@ class Draft:
         return entry
 
     def _threads(self, group: Group, rows: Sequence[instance_types.InstanceType | None], path: str) -> int | None:
-        """Give the threads per core, None if the file's default is the same; a missing value means one."""
+        """Return the threads per core, None if the file's default is the same; a missing value means one."""
         threads = group.threads or 1
         # the file's default for a type that only the file will state is unknown here
         is_known = bool(rows) and None not in rows
@@ -382,6 +382,6 @@ def tags_of(pairs: Sequence[tuple[str, str, Place]], draft: Draft) -> None:
 
 
 def name_in_file(told: str, *, otherwise: str, taken: Sequence[str]) -> str:
-    """Give a file system's name: its name elsewhere if it is valid and not used yet, else its ID."""
+    """Return a file system's name: its name elsewhere if it is valid and not used yet, else its ID."""
     plain = slug(slug(told), room=_LONGEST_NAME)
     return plain if plain and plain[0].isalpha() and plain not in taken else otherwise

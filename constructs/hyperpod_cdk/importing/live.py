@@ -59,7 +59,7 @@ class Asking:
     log: Log
 
     def answer(self, what: str, ask: Callable[[], AnswerT], *, path: str = "") -> AnswerT | None:
-        """Give the result of ``ask``, None if AWS has none or does not answer: then ``what`` is noted."""
+        """Return the result of ``ask``, None if AWS has none or does not answer: then ``what`` is noted."""
         try:
             with _readable(what):
                 return _unless_gone(ask)
@@ -102,7 +102,7 @@ class Asking:
 
 
 def _unless_gone(ask: Callable[[], AnswerT]) -> AnswerT | None:
-    """Give the result of ``ask``, None if AWS says that the thing does not exist."""
+    """Return the result of ``ask``, None if AWS says that the thing does not exist."""
     try:
         return ask()
     except NotFound:
@@ -122,7 +122,7 @@ def _readable(what: str) -> Iterator[None]:
 
 
 def read_living_cluster(aws: Api, name: str, known: Known, log: Log) -> Draft:
-    """Give a draft of the cluster ``name`` of the region that ``aws`` asks; ``known`` comes before what AWS says.
+    """Return a draft of the cluster ``name`` of the region that ``aws`` asks; ``known`` comes before what AWS says.
 
     Raises DocumentError if there is no such cluster, it cannot be read, or it is not on EKS.
     """
@@ -407,7 +407,7 @@ def _own_settings(addon: Mapping[str, Any]) -> str:
 
 
 def _is_unsure(draft: Draft) -> bool:
-    """Say whether it is certain that jobs cannot be elastic: with tiered checkpointing, and on Spot."""
+    """Return whether it is certain that jobs cannot be elastic: with tiered checkpointing, and on Spot."""
     tiered = (draft.hyperpod.get("tiered_checkpointing") or {"enabled": False}).get("enabled", True)
     return bool(tiered) or any(each.capacity == "spot" for each in draft.groups)
 
@@ -529,7 +529,7 @@ def _read_pins(asking: Asking, draft: Draft, cluster: Mapping[str, Any], tags: I
 
 
 def free_groups(cluster: Mapping[str, Any]) -> set[str]:
-    """Give the names of the groups of a cluster that have no subnets of their own."""
+    """Return the names of the groups of a cluster that have no subnets of their own."""
     rows = cluster.get("InstanceGroups") or ()
     return {str(row["InstanceGroupName"]) for row in rows if not (row.get("OverrideVpcConfig") or {}).get("Subnets")}
 
@@ -641,7 +641,7 @@ def _read_scripts(asking: Asking, cluster: Mapping[str, Any]) -> None:
 
 
 def _scripts(aws: Api, uri: str) -> list[str]:
-    """Give the files of a folder in S3 by their path in it; none where the bucket is gone, too."""
+    """Return the files of a folder in S3 by their path in it; none where the bucket is gone, too."""
     bucket, _, prefix = uri.removeprefix("s3://").partition("/")
     folder = f"{prefix.rstrip('/')}/" if prefix else ""
     return sorted(str(row["Key"]).removeprefix(folder) for row in objects(aws, bucket, folder) or ())

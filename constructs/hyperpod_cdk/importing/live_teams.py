@@ -184,7 +184,7 @@ def _team(node: Node) -> dict[str, Any] | None:
 
 
 def _amounts(row: Node) -> dict[str, Any]:
-    """Give a row of a quota; SageMaker adds missing vCPU and memory to a quota of accelerators."""
+    """Return a row of a quota; SageMaker adds missing vCPU and memory to a quota of accelerators."""
     entry: dict[str, Any] = {"instance_type": row.text("InstanceType")}
     for theirs, ours in _AMOUNTS.items():
         amount = row.value.get(theirs)

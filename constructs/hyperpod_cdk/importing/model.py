@@ -36,7 +36,7 @@ class Note(Model):
     message: str
 
     def render(self) -> str:
-        """Give the note on one line, without its weight."""
+        """Return the note on one line, without its weight."""
         places = " -> ".join(each for each in (self.source, self.path) if each)
         return f"{places}: {self.message}" if places else self.message
 

@@ -44,7 +44,7 @@ _Dumper.add_representer(list, _list)
 
 
 def file_text(data: Mapping[str, Any], *, source: str, kind: str, schema: str | None, notes: Sequence[Note]) -> str:
-    """Give the text of an environment file, with comments at the top for what is missing and what was skipped.
+    """Return the text of an environment file, with comments at the top for what is missing and what was skipped.
 
     ``schema`` is the JSON Schema as seen from the file, None where it has none.
     """
@@ -76,7 +76,7 @@ def _said(kind: str) -> str:
 
 
 def report_lines(found: Imported) -> Iterator[tuple[str, str]]:
-    """Give the report as lines, each with the word that it begins with or nothing."""
+    """Yield the report as lines, each with the word that it begins with or nothing."""
     groups = count(found.instance_groups, "instance group")
     yield "", f"wrote {found.file} from {found.source} ({_said(found.kind)}): {groups}"
     for weight in WEIGHTS:
@@ -86,5 +86,5 @@ def report_lines(found: Imported) -> Iterator[tuple[str, str]]:
 
 
 def report_json(found: Imported) -> str:
-    """Give the report as JSON: keys in the model's order, a newline at its end."""
+    """Return the report as JSON: keys in the model's order, a newline at its end."""
     return found.model_dump_json(indent=2).encode("utf-8", "backslashreplace").decode("utf-8") + "\n"

@@ -26,7 +26,7 @@ _UNKNOWN = (
 
 
 def detected(text: str, file: str, log: Log, *, said: Family | None = None) -> tuple[Kind, Node]:
-    """Give the kind of a source by its content, unless it is ``said``. Raises DocumentError if it is unknown."""
+    """Return the kind of a source by its content, unless it is ``said``. Raises DocumentError if it is unknown."""
     if tfvars.is_tfvars(text):
         source = tfvars.read_tfvars(text, file)
         node = Node(source, source.data if isinstance(source.data, dict) else {}, (), log)
@@ -68,7 +68,7 @@ class Place:
 
 
 def imported(path: Path, known: Known, *, to: Place, kind: Family | None = None) -> tuple[Imported, str]:
-    """Give the result of an import, and the text of the environment file; nothing is written.
+    """Return the result of an import, and the text of the environment file; nothing is written.
 
     ``kind`` is the kind of the source. Default: by its content. Raises DocumentError with all reasons for which the
     source is refused.
@@ -81,7 +81,7 @@ def imported(path: Path, known: Known, *, to: Place, kind: Family | None = None)
 
 
 def imported_living(aws: Api, cluster: str, known: Known, *, to: Place) -> tuple[Imported, str]:
-    """Give the result of importing an existing cluster by its name, as ``imported`` does; AWS is only read.
+    """Return the result of importing an existing cluster by its name, as ``imported`` does; AWS is only read.
 
     Raises DocumentError if the cluster does not exist, cannot be read, or is not on EKS.
     """
@@ -118,7 +118,7 @@ def _written(draft: Draft, *, source: str, kind: Kind, to: Place) -> tuple[Impor
 
 
 def _refused(target: Path, text: str, root: Path, notes: Sequence[Note]) -> list[Note]:
-    """Give what 'validate' refuses in the file, except what is known to be missing."""
+    """Return what 'validate' refuses in the file, except what is known to be missing."""
     missing = {each.path for each in notes if each.weight == "missing"}
     if "hyperpod.restricted_dependencies" in missing:
         missing.add("hyperpod.restricted_instance_groups")

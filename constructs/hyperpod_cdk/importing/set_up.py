@@ -51,7 +51,7 @@ _OF_THE_CHART: Final = ("HelmRepoUrl", "HelmRepoPath", "HelmRelease", "Namespace
 
 
 def parameters_of(node: Node, *, is_certain: bool = False) -> Node | None:
-    """Give the parameters of a document as one mapping; None if it has none of the main stack's, unless certain.
+    """Return the parameters of a document as one mapping; None if it has none of the main stack's, unless certain.
 
     As 'create-stack --parameters' takes them, as 'describe-stacks' answers, in a mapping of their own, or alone.
     """
@@ -88,7 +88,7 @@ class _Parameters:
         self.node = node
 
     def stated(self, key: str) -> str | None:
-        """Give what the source says, None for nothing and for the template's examples of IDs."""
+        """Return what the source says, None for nothing and for the template's examples of IDs."""
         value = self.node.value.get(key)
         if isinstance(value, int | float) and not isinstance(value, bool):
             self.node.asked.add(key)
@@ -100,7 +100,7 @@ class _Parameters:
         return None if text in _EXAMPLES else text
 
     def text(self, key: str) -> str:
-        """Give what the source says, else the template's default."""
+        """Return what the source says, else the template's default."""
         return self.stated(key) or _DEFAULTS[key]
 
     def is_on(self, key: str) -> bool:

@@ -76,7 +76,7 @@ _NOT_BESIDE_RESTRICTED: Final[Mapping[str, str]] = {
 
 
 def is_variables(node: Node) -> bool:
-    """Say whether a document holds variables of the module."""
+    """Return whether a document holds variables of the module."""
     return bool(_OURS & set(node.value))
 
 
@@ -232,13 +232,13 @@ def _read_cluster(node: Node, draft: Draft, *, is_restricted: bool) -> None:
 
 
 def _either(node: Node, key: str, older: str, word: str) -> tuple[str, bool]:
-    """Give a switch of the module by its name, or by that of older versions, in which ``word`` means on."""
+    """Return a switch of the module by its name, or by that of older versions, in which ``word`` means on."""
     said = node.text(older)
     return (key, _is_on(node, key, default=True)) if said is None else (older, said == word)
 
 
 def _groups(node: Node, key: str) -> Sequence[Node]:
-    """Give the groups of a variable: a list, or in older versions of the module a mapping of them by name."""
+    """Return the groups of a variable: a list, or in older versions of the module a mapping of them by name."""
     if not isinstance(node.value.get(key), dict):
         return node.rows(key)
     section = node.section(key)

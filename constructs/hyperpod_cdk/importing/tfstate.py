@@ -33,7 +33,7 @@ _WORDS: Final = {
 
 
 def is_state(node: Node) -> bool:
-    """Say whether a document is a state of Terraform or OpenTofu, of any version, or an encrypted one."""
+    """Return whether a document is a state of Terraform or OpenTofu, of any version, or an encrypted one."""
     keys = set(node.value)
     return {"terraform_version", "lineage"} <= keys or "encrypted_data" in keys or {"lineage", "serial"} <= keys
 
@@ -86,7 +86,7 @@ def _cluster_of(node: Node) -> Node | None:
 
 
 def _attributes(node: Node, kind: str, *, modes: tuple[str, ...] = ("managed",)) -> Iterator[tuple[str, Node]]:
-    """Give the attributes of every resource of a type, with the name that it has in its module."""
+    """Yield the attributes of every resource of a type, with the name that it has in its module."""
     for row in node.rows("resources"):
         if row.value.get("type") != kind or row.value.get("mode") not in modes:
             continue
@@ -124,7 +124,7 @@ def _know(node: Node, draft: Draft) -> None:
 
 
 def _as_request(cluster: Node, node: Node) -> Node:
-    """Give the cluster as a request of CreateCluster, each value with its line in the state."""
+    """Return the cluster as a request of CreateCluster, each value with its line in the state."""
     source = Source(file=node.source.file)
     value = {key: each for key, each in cluster.value.items() if key not in _READ_ONLY}
     data = _converted(value, (), cluster.path, source, node.source)

@@ -27,12 +27,12 @@ _MAX_DIGITS = 40
 
 
 def is_tfvars(text: str) -> bool:
-    """Say whether a text begins with an assignment of Terraform's language."""
+    """Return whether a text begins with an assignment of Terraform's language."""
     return _ASSIGNMENT.match(text) is not None
 
 
 def read_tfvars(text: str, file: str) -> Source:
-    """Give the values with the line of each. Raises DocumentError for values that are not literal, and duplicates."""
+    """Return the values with the line of each. Raises DocumentError for values that are not literal, and duplicates."""
     return _Reader(text, file).read()
 
 

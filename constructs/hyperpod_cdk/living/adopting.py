@@ -112,7 +112,7 @@ def adopted(
 
 
 def _with_tag(text: str, key: str, difference: Difference, differences: Sequence[Difference], tagged: Tagged) -> str:
-    """Give the text with another value of a tag. Raises _NoPlaceError if not all have it, or the file has none."""
+    """Return the text with another value of a tag. Raises _NoPlaceError if not all have it, or the file has none."""
     if difference.deployed is None or _child(_child(composed(text), "tags"), key) is None:
         raise _NoPlaceError(f"the file has no tag {key}; if you add it under tags, all resources get it")
     if difference.actual is None:
@@ -129,7 +129,7 @@ def _with_tag(text: str, key: str, difference: Difference, differences: Sequence
 
 
 def _place(difference: Difference, properties: Properties, environment: str) -> tuple[Sequence[Step], Value]:
-    """Give the place in the file for a difference, and the value there for what AWS has."""
+    """Return the place in the file for a difference, and the value there for what AWS has."""
     if difference.actual is None:
         raise _NoPlaceError("AWS has nothing there; remove it from the file, or let a deployment create it again")
     value, path = difference.actual, difference.path
@@ -181,7 +181,7 @@ def _number(value: str) -> int:
 
 
 def _with_group(text: str, name: str, rows: Sequence[Mapping[str, Any]], *, is_restricted: bool) -> str:
-    """Give the text with one more group, a copy of the one that it equals. Raises _NoPlaceError if there is none."""
+    """Return the text with one more group, a copy of the one that it equals. Raises _NoPlaceError if there is none."""
     by_name = {str(row.get("InstanceGroupName")): row for row in rows}
     key = "restricted_instance_groups" if is_restricted else "instance_groups"
     groups = _child(_child(composed(text), "hyperpod"), key)
@@ -209,7 +209,7 @@ def _with_group(text: str, name: str, rows: Sequence[Mapping[str, Any]], *, is_r
 
 
 def _with_copy(text: str, groups: Any, item: Any) -> str:
-    """Give the text with a group once more at the end of the list, in the way in which it is written."""
+    """Return the text with a group once more at the end of the list, in the way in which it is written."""
     last = groups.value[-1]
     if groups.flow_style:
         end = last.end_mark.index
@@ -222,20 +222,20 @@ def _with_copy(text: str, groups: Any, item: Any) -> str:
 
 
 def _kept(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the settings of a group without its name, its counts and what AWS changes without a request."""
+    """Return the settings of a group without its name, its counts and what AWS changes without a request."""
     own = {"InstanceGroupName", "TargetCount", "Status", "ImageVersionStatus"}
     return {key: _as_text(each) for key, each in row.items() if key not in own and not key.startswith("Current")}
 
 
 def _as_text(value: Any) -> str:
-    """Give a member of a group as one text, without values that hold only at the moment."""
+    """Return a member of a group as one text, without values that hold only at the moment."""
     if isinstance(value, Mapping):
         value = {key: each for key, each in value.items() if not str(key).startswith("Current")}
     return canonical(value)
 
 
 def _leaves(node: Any) -> Iterator[Any]:
-    """Give a value as text for its own lines: plain values, and mappings in braces."""
+    """Yield a value as text for its own lines: plain values, and mappings in braces."""
     if isinstance(node, yaml.ScalarNode) or getattr(node, "flow_style", False) or not node.value:
         yield node
     elif isinstance(node, yaml.MappingNode):
@@ -248,7 +248,7 @@ def _leaves(node: Any) -> Iterator[Any]:
 
 
 def _lines_of(lines: Sequence[str], item: Any) -> Iterator[str]:
-    """Give the lines of the item of a list without comments."""
+    """Yield the lines of the item of a list without comments."""
     ends: dict[int, int] = {}
     for each in _leaves(item):
         ends[each.end_mark.line] = max(ends.get(each.end_mark.line, 0), each.end_mark.column)
@@ -265,7 +265,7 @@ def _lines_of(lines: Sequence[str], item: Any) -> Iterator[str]:
 
 
 def _written(text: str, steps: Sequence[Step], value: Value) -> str:
-    """Give the text with a value at a place. Raises _NoPlaceError and EditError if nothing there can hold it."""
+    """Return the text with a value at a place. Raises _NoPlaceError and EditError if nothing there can hold it."""
     path: list[str | int] = []
     node: Any = composed(text)
     for step in steps:
@@ -298,7 +298,7 @@ def _value(item: Any, key: str) -> Any:
 
 
 def tagged_in(living: Living) -> Tagged:
-    """Give a function that counts the compared resources to which the last deployment gave a tag."""
+    """Return a function that counts the compared resources to which the last deployment gave a tag."""
     keys = [
         [str(each.get("Key")) for each in stated if isinstance(each, Mapping)]
         for resource in living.deployed.resources()
@@ -310,7 +310,7 @@ def tagged_in(living: Living) -> Tagged:
 
 
 def properties_of(living: Living) -> Properties:
-    """Give a function that finds the properties that the last deployment wrote for the resource of a difference."""
+    """Return a function that finds the properties that the last deployment wrote for the resource of a difference."""
     resources = {(each.stack, each.name): each for each in living.deployed.resources()}
 
     def found(difference: Difference) -> Mapping[str, Any]:

@@ -59,7 +59,7 @@ def attach(aws: Api, environment: Environment, *, called: str, group: str, plan:
 
 
 def placed(environment: Environment, group: str) -> tuple[DataPath, AnyGroup]:
-    """Give a group of the file and its path. Raises ValueError if the environment has no such group."""
+    """Return a group of the file and its path. Raises ValueError if the environment has no such group."""
     groups = {each.name: (path, each) for path, each in environment.hyperpod.placed_groups}
     if group not in groups:
         raise ValueError(f"the environment has no group {group}; it has {', '.join(groups)}")
@@ -67,7 +67,7 @@ def placed(environment: Environment, group: str) -> tuple[DataPath, AnyGroup]:
 
 
 def _questions(aws: Api, environment: Environment, group: str, plan: str) -> tuple[Callable[[], Any], ...]:
-    """Give the two questions that are asked at the same time: the plan, and the nodes of the group."""
+    """Return the two questions that are asked at the same time: the plan, and the nodes of the group."""
     return (
         lambda: describe_training_plan(aws, plan),
         lambda: _standing(aws, environment.hyperpod_cluster_name, group),
@@ -75,7 +75,7 @@ def _questions(aws: Api, environment: Environment, group: str, plan: str) -> tup
 
 
 def _standing(aws: Api, cluster: str, group: str) -> int:
-    """Give how many nodes a group has now, 0 if there is no such group. Raises NotAnswered."""
+    """Return how many nodes a group has now, 0 if there is no such group. Raises NotAnswered."""
     found = describe_cluster(aws, cluster) or {}
     with reading("sagemaker:DescribeCluster"):
         rows = {str(row["InstanceGroupName"]): row for row in groups_of(found)}

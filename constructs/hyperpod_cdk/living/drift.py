@@ -103,7 +103,7 @@ class _Place:
 
 
 def drift(aws: Api, living: Living, *, without: Collection[str] = ()) -> Drift:
-    """Give every difference between the last deployment and what AWS has, with what the next one does about it.
+    """Return every difference between the last deployment and what AWS has, with what the next one does about it.
 
     ``without`` are types that are not compared, in addition to those that have no comparison.
     """
@@ -166,7 +166,7 @@ def drift(aws: Api, living: Living, *, without: Collection[str] = ()) -> Drift:
 
 
 def with_lines(found: Drift, living: Living, environment: LoadedEnvironment | None) -> Drift:
-    """Give each difference with the line of the environment file that decides it, if one is known."""
+    """Return each difference with the line of the environment file that decides it, if one is known."""
     if environment is None:
         return found
     resources = {(each.stack, each.name): each for each in living.deployed.resources()}
@@ -185,7 +185,7 @@ def with_lines(found: Drift, living: Living, environment: LoadedEnvironment | No
 
 
 def _line_of_stack(path: str, environment: LoadedEnvironment) -> Line | None:
-    """Give the line that decides a setting of every stack: the file has fields of two of them."""
+    """Return the line that decides a setting of every stack: the file has fields of two of them."""
     tag = re.fullmatch(r"Tags\[(.+)\]", path)
     steps = ("deletion_protection",) if path == PROTECTION else ("tags", tag[1]) if tag else ()
     place = render_path(steps)
@@ -205,7 +205,7 @@ def actual_of(aws: Api, living: Living, resource: Resource) -> Mapping[str, Any]
 
 
 def stated_of(assembly: Assembly, resource: Resource, *, physical: str, ids: Ids) -> dict[str, Any]:
-    """Give what a template says of a resource, as far as it is compared."""
+    """Return what a template says of a resource, as far as it is compared."""
     kind = KINDS[resource.type]
     properties = {name: each for name, each in resource.properties.items() if name in kind.properties}
     resolved = resolve(assembly, resource.stack, properties)
@@ -266,7 +266,7 @@ def _compared(
 
 
 def _absent(place: str, of: Facts) -> str:
-    """Give the shortest part of a place that has no value, empty if the place has one."""
+    """Return the shortest part of a place that has no value, empty if the place has one."""
     part = ""
     for found in _STEPS.finditer(place):
         part = place[: found.end()]
@@ -276,7 +276,7 @@ def _absent(place: str, of: Facts) -> str:
 
 
 def _places(old: Facts, now: Facts, kind: Kind, living: Living, resource: Resource) -> Iterator[str]:
-    """Give the places that differ; for an item that is missing on one side only the item."""
+    """Yield the places that differ; for an item that is missing on one side only the item."""
     stack_tags = living.deployed.by_name[resource.stack].tags
     whole: list[str] = []
     for place in sorted({*old, *now}, key=lambda each: (len(_STEPS.findall(each)), each)):

@@ -58,7 +58,7 @@ def _cluster(look: Look) -> Properties | None:
 
 
 def _modes(cluster: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the settings of a cluster that EKS reports; missing members say nothing."""
+    """Return the settings of a cluster that EKS reports; missing members say nothing."""
     network = cluster.get("kubernetesNetworkConfig", {})
     return {
         "ComputeConfig": {"Enabled": cluster.get("computeConfig", {}).get("enabled")},
@@ -97,14 +97,14 @@ def _members(assembly: Assembly, kind: str, cluster: str) -> list[dict[str, Any]
 
 
 def _add_ons(look: Look) -> list[str]:
-    """Give the installed add-ons, and those of the templates: a missing one is reported as a resource of its own."""
+    """Return the installed add-ons, and those of the templates: a missing one is reported as a resource of its own."""
     ours = [str(each.get("AddonName")) for each in _members(look.deployed, _ADD_ON, look.id)]
     names = look.aws.pages("eks", "list_addons", "addons", clusterName=look.id)
     return [*dict.fromkeys([*ours, *(str(name) for name in names if name != _OF_GUARDDUTY)])]
 
 
 def _entries(look: Look) -> list[str]:
-    """Give the access entries, as ``_add_ons``, without those that HyperPod and AWS's services create."""
+    """Return the access entries, as ``_add_ons``, without those that HyperPod and AWS's services create."""
     ours = [each.get("PrincipalArn") for each in _members(look.deployed, _ENTRY, look.id)]
     if not all(isinstance(each, str) for each in ours):
         raise NotAnswered("a template has an access entry for an ARN that CloudFormation does not show")
@@ -140,7 +140,7 @@ def _of_add_on(stated: Stated) -> Properties:
 
 
 def _parsed(values: Any) -> Any:
-    """Give configuration values as data: EKS takes JSON and YAML, and the same values can be written in many ways.
+    """Return configuration values as data: EKS takes JSON and YAML, and the same values can be written in many ways.
 
     Empty values are None, however they are written.
     """

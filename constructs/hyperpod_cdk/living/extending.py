@@ -105,7 +105,7 @@ def extensions(aws: Api, environment: Environment, *, days: Sequence[int], now: 
 
 
 def arns_of(environment: Environment, plan: str = "") -> list[str]:
-    """Give the ARNs of an environment's plans, or of the one named ``plan``. Raises ValueError if there is none."""
+    """Return the ARNs of an environment's plans, or of the one named ``plan``. Raises ValueError if there is none."""
     stated = groups_by_plan(environment)
     arns = [arn for arn in stated if plan in ("", arn, arn.rpartition("/")[2])]
     if not arns:
@@ -253,7 +253,7 @@ _TURNED_AWAY: Final = ("ValidationException", "ResourceNotFound", "ResourceLimit
 
 
 def plan_of(found: Extensions, offer: str) -> PlanToExtend:
-    """Give the plan that an offer extends, or has already extended; raises ValueError for another offer."""
+    """Return the plan that an offer extends, or has already extended; raises ValueError for another offer."""
     for plan in found.plans:
         if offer in {*(each.id for each in plan.extensions), *(each.id for each in plan.history or ())}:
             return plan

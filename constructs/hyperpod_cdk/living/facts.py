@@ -19,7 +19,7 @@ _NAMES: Final = ("InstanceGroupName", "Name", "InstanceType", "PolicyArn", "Acce
 
 
 def facts(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Give every value of properties by its place.
+    """Return every value of properties by its place.
 
     Named items of a list are under their names, and the name alone means that the item is there; a list of plain
     values, or of items without a name, is one value whose order does not count. Null and empty values count as not
@@ -69,7 +69,7 @@ def _items(place: str, items: Sequence[Any]) -> Iterator[tuple[str, Any]]:
 
 
 def canonical(value: Any) -> str:
-    """Give a value as one text that does not depend on the order of lists and keys, or on 4 or "4"."""
+    """Return a value as one text that does not depend on the order of lists and keys, or on 4 or "4"."""
     plainer = _plainer(value)
     return plainer if isinstance(plainer, str) else json.dumps(plainer, sort_keys=True)
 
@@ -83,7 +83,7 @@ def _plainer(value: Any) -> Any:
 
 
 def text(value: Any) -> str:
-    """Give a plain value as CloudFormation reads it: 4 and "4", true and "true" alike."""
+    """Return a plain value as CloudFormation reads it: 4 and "4", true and "true" alike."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float) and value.is_integer():
@@ -96,7 +96,7 @@ def _is_untold(value: object) -> bool:
 
 
 def holds_untold(value: Any) -> bool:
-    """Say whether any part of a value is known only at deployment."""
+    """Return whether any part of a value is known only at deployment."""
     if isinstance(value, (Reference, Unknown)):
         return True
     if isinstance(value, Mapping):
@@ -107,7 +107,7 @@ def holds_untold(value: Any) -> bool:
 
 
 def aligned(stated: Any, actual: Any) -> Any:
-    """Give what AWS has without the members that it adds to items of a list that have no name.
+    """Return what AWS has without the members that it adds to items of a list that have no name.
 
     Such an item is compared as a whole; what the template leaves out of it is AWS's default.
     """

@@ -67,7 +67,7 @@ def _function(look: Look) -> Properties | None:
 
 
 def _logging(look: Look, told: Mapping[str, str]) -> dict[str, str]:
-    """Give a function's logging settings, without Lambda's defaults for what the template does not state."""
+    """Return a function's logging settings, without Lambda's defaults for what the template does not state."""
     filled = {**_LOGGING, "LogGroup": f"/aws/lambda/{look.id}"}
     stated = look.stated.get("LoggingConfig") or {}
     return {name: each for name, each in told.items() if name in stated or each != filled.get(name)}
@@ -79,7 +79,7 @@ def _at_once(number: Any) -> Any:
 
 
 def _digest(look: Look) -> str:
-    """Give the hash that Lambda shows for the archive that the template names (Lambda API reference, CodeSha256)."""
+    """Return the hash that Lambda shows for the archive that the template names (Lambda API reference, CodeSha256)."""
     code = look.properties["Code"]
     archive = content(look.aws, str(code["S3Bucket"]), str(code["S3Key"]))
     return base64.b64encode(hashlib.sha256(archive).digest()).decode()
@@ -97,7 +97,7 @@ def _hidden(look: Look, variables: Mapping[str, str]) -> list[dict[str, Any]]:
 
 
 def _without_resource(policy: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the policy of a function without the function's name: a permission can name it in several ways."""
+    """Return the policy of a function without the function's name: a permission can name it in several ways."""
     rows = policy.get("Statement", [])
     return {"Statement": [{key: each for key, each in row.items() if key != "Resource"} for row in rows]}
 
@@ -117,7 +117,7 @@ def _of_function(stated: Stated) -> Properties:
 
 
 def _permissions(stated: Stated) -> list[dict[str, Any]]:
-    """Give the templates' permissions for a function as the statements that Lambda creates from them."""
+    """Return the templates' permissions for a function as the statements that Lambda creates from them."""
     found = []
     for each in stated.assembly.of_type(_PERMISSION):
         row = resolve(stated.assembly, each.stack, dict(each.properties))
@@ -131,7 +131,7 @@ def _permissions(stated: Stated) -> list[dict[str, Any]]:
 
 
 def _statement(name: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    """Give what AddPermission writes (Lambda API reference); UNTOLD if a permission has an unknown member."""
+    """Return what AddPermission writes (Lambda API reference); UNTOLD if a permission has an unknown member."""
     principal, arn = row.get("Principal"), row.get("SourceArn")
     is_known = set(row) <= {"FunctionName", "Action", "Principal", "SourceArn", "SourceAccount"}
     if not is_known or not str(principal).endswith(_SERVICE):

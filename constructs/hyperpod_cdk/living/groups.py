@@ -114,7 +114,7 @@ def dated(aws: Api, differences: Sequence[Difference]) -> tuple[list[Difference]
 
 
 def _last_scaling(aws: Api, cluster: str) -> str:
-    """Give when the last scaling of a cluster began (ListClusterOperations, botocore 1.44.5), empty if none did."""
+    """Return when the last scaling of a cluster began (ListClusterOperations, botocore 1.44.5), empty if none did."""
     asked = {"Type": "Scaling", "SortBy": "CreationTime", "SortOrder": "Descending", "MaxResults": 1}
     try:
         answer = aws.call("sagemaker", "list_cluster_operations", ClusterName=cluster, **asked)

@@ -48,7 +48,7 @@ _OF_PATCHING: Final = ("PatchingStrategy", "DeploymentConfig", "IdleWaitWindowIn
 
 
 def describe_cluster(aws: Api, name: str) -> Mapping[str, Any] | None:
-    """Give a HyperPod cluster by name or ARN as DescribeCluster does, None if there is none. Raises NotAnswered."""
+    """Return a HyperPod cluster by name or ARN as DescribeCluster does, None if there is none. Raises NotAnswered."""
     try:
         return aws.call("sagemaker", "describe_cluster", ClusterName=name)
     except NotFound:
@@ -56,13 +56,13 @@ def describe_cluster(aws: Api, name: str) -> Mapping[str, Any] | None:
 
 
 def is_on_eks(cluster: Mapping[str, Any]) -> bool:
-    """Say whether the orchestrator of a cluster, as DescribeCluster shows it, is EKS."""
+    """Return whether the orchestrator of a cluster, as DescribeCluster shows it, is EKS."""
     orchestrator = cluster.get("Orchestrator")
     return isinstance(orchestrator, Mapping) and "Eks" in orchestrator
 
 
 def describe_training_plan(aws: Api, name: str) -> Mapping[str, Any]:
-    """Give a training plan by name or ARN as DescribeTrainingPlan does. Raises NotAnswered, also if there is none."""
+    """Return a training plan by name or ARN as DescribeTrainingPlan does. Raises NotAnswered, also if there is none."""
     try:
         return aws.call("sagemaker", "describe_training_plan", TrainingPlanName=name)
     except NotFound:
@@ -94,7 +94,7 @@ def _cluster(look: Look) -> Properties | None:
 
 
 def _quotas(look: Look) -> list[str]:
-    """Give the names of the quotas that exist, if the templates have any: else the stacks do not manage governance.
+    """Return the names of the quotas that exist, if the templates have any: else the stacks do not manage governance.
 
     One that the templates have and HyperPod does not is a difference of its own: here it counts as there.
     """
@@ -116,7 +116,7 @@ def _of_cluster(stated: Stated) -> Properties:
 
 
 def described_in_template(found: Mapping[str, Any], *, like: Properties) -> dict[str, Any]:
-    """Give the answer of DescribeCluster in the form of a template, without tags and empty values.
+    """Return the answer of DescribeCluster in the form of a template, without tags and empty values.
 
     Images that the groups of ``like``, a template's, do not pin are left out: AWS shows the one that a group got.
     """

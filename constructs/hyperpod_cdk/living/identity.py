@@ -73,7 +73,7 @@ def _of_role(stated: Stated) -> Properties:
 
 
 def _naming(stated: Stated, kind: str, key: str) -> list[dict[str, Any]]:
-    """Give the resolved resources of a type that name this role, alone or in a list."""
+    """Return the resolved resources of a type that name this role, alone or in a list."""
     if key == "RoleName":
         return siblings(stated.assembly, kind, of=(key, stated.id))
     resolved = (resolve(stated.assembly, each.stack, dict(each.properties)) for each in stated.assembly.of_type(kind))
@@ -81,7 +81,7 @@ def _naming(stated: Stated, kind: str, key: str) -> list[dict[str, Any]]:
 
 
 def _managed(stated: Stated) -> Iterator[str | Unknown]:
-    """Give the ARNs of the templates' policies that name this role."""
+    """Yield the ARNs of the templates' policies that name this role."""
     for each in stated.assembly.of_type(_MANAGED):
         roles = resolve(stated.assembly, each.stack, each.properties.get("Roles"))
         if isinstance(roles, list) and stated.id in roles:

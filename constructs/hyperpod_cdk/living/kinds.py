@@ -52,5 +52,5 @@ _STATELESS: Final = frozenset(
 
 
 def is_left_out(resource_type: str, kinds: Collection[str] = KINDS.keys()) -> bool:
-    """Say whether a type exists in AWS and is compared neither alone nor as a part of another resource."""
+    """Return whether a type exists in AWS and is compared neither alone nor as a part of another resource."""
     return resource_type not in {*kinds, *_PARTS, *_STATELESS}

@@ -55,13 +55,13 @@ class Kubernetes(Protocol):
 
 
 def eks_cluster(found: Mapping[str, Any]) -> str:
-    """Give the name of the EKS cluster in an answer of DescribeCluster."""
+    """Return the name of the EKS cluster in an answer of DescribeCluster."""
     with reading("sagemaker:DescribeCluster"):
         return str(found["Orchestrator"]["Eks"]["ClusterArn"]).rpartition("/")[2]
 
 
 def jobs_on(api: object, cluster: str, nodes: Sequence[Handled]) -> list[tuple[str, ...] | NotAnswered]:
-    """Give the pods of each node by their owners, without DaemonSets, whose pods are created again automatically."""
+    """Return the pods of each node by their owners, without DaemonSets, whose pods are created again automatically."""
     if not isinstance(api, Kubernetes):
         return [NotAnswered("Kubernetes was not asked") for _ in nodes]
     if len(nodes) > MOST_NODES:
@@ -95,7 +95,7 @@ def _owner(pod: Mapping[str, Any]) -> str:
 
 
 def operators(api: object, cluster: str) -> tuple[Operator, ...]:
-    """Give the workloads of operators: of Kubernetes, EKS add-ons and the dependency chart, not of teams and users.
+    """Return the workloads of operators: of Kubernetes, EKS add-ons and the dependency chart, not of teams and users.
 
     They are counted by workload: a DaemonSet can have a pod on each of thousands of nodes. Raises NotAnswered.
     """
@@ -148,7 +148,7 @@ def _operator(kind: str, row: Mapping[str, Any]) -> Operator:
 def with_reasons(
     api: object, cluster: str, found: Sequence[Operator], *, of: Sequence[Operator]
 ) -> tuple[Operator, ...]:
-    """Give operators, some with the reason why most of their pods are not ready, if the API server shows it."""
+    """Return operators, some with the reason why most of their pods are not ready, if the API server shows it."""
 
     def told(each: Operator) -> Operator:
         if each not in of or not isinstance(api, Kubernetes):
@@ -197,7 +197,8 @@ _WAITS_FOR_OTHERS: Final = ("ContainerCreating", "PodInitializing")
 
 
 def standing(api: object, cluster: str, node: Handled) -> tuple[bool, str]:
-    """Give whether a node is cordoned, and HyperPod's labels. Raises NotAnswered, and NodeError if there is no node."""
+    """Return whether a node is cordoned, and HyperPod's labels. Raises NotAnswered, and NodeError if there is no
+    node."""
     if not isinstance(api, Kubernetes):
         raise NotAnswered("Kubernetes was not asked")
     try:

@@ -57,7 +57,7 @@ class Look:
             raise
 
     def listed(self, service: str, operation: str, key: str, *missing: str, **params: Any) -> list[Any] | None:
-        """Give the items of all pages; None if AWS answers with a code of ``missing``: their parent does not exist.
+        """Return the items of all pages; None if AWS answers with a code of ``missing``: their parent does not exist.
 
         This can happen a moment after another call found it. Raises NotAnswered.
         """
@@ -130,19 +130,20 @@ class Kind:
 
 
 def taken(answer: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    """Give those of the members that an answer has."""
+    """Return those of the members that an answer has."""
     return {name: answer[name] for name in names if name in answer}
 
 
 def siblings(assembly: Assembly, resource_type: str, *, of: tuple[str, str]) -> list[dict[str, Any]]:
-    """Give the resolved properties of all resources of a type whose property ``of`` has this value."""
+    """Return the resolved properties of all resources of a type whose property ``of`` has this value."""
     name, value = of
     resolved = (resolve(assembly, each.stack, dict(each.properties)) for each in assembly.of_type(resource_type))
     return [each for each in resolved if isinstance(each, dict) and each.get(name) == value]
 
 
 def statements(document: Any) -> list[dict[str, Any]]:
-    """Give the statements of an IAM policy by name, each as one value: an action and a list with only it are the same.
+    """Return the statements of an IAM policy by name, each as one value: an action and a list with only it are the
+    same.
 
     Services give a policy as text, and a template can. Raises NotAnswered if the text is no policy.
     """
@@ -165,12 +166,12 @@ def statements(document: Any) -> list[dict[str, Any]]:
 
 
 def with_statements(stated: Stated) -> Properties:
-    """Give properties with a PolicyDocument that is compared statement by statement."""
+    """Return properties with a PolicyDocument that is compared statement by statement."""
     return {**stated.properties, "PolicyDocument": statements(stated.properties.get("PolicyDocument"))}
 
 
 def keyed(values: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Give a map of tags as the list that templates have; differences name its items by their keys."""
+    """Return a map of tags as the list that templates have; differences name its items by their keys."""
     return [{"Key": key, "Value": value} for key, value in values.items()]
 
 

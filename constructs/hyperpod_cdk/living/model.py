@@ -92,7 +92,7 @@ class Drift(Model):
 
 
 def outcome(differences: tuple[Difference, ...], skipped: tuple[Unread, ...]) -> bool | None:
-    """Give the one answer from differences and skipped checks, as every command does."""
+    """Return the one answer from differences and skipped checks, as every command does."""
     return passed(refuses=bool(differences), is_whole=not skipped)
 
 

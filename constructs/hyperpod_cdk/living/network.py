@@ -90,7 +90,7 @@ def _stated_rule(row: Mapping[str, Any], word: str, members: tuple[str, ...], re
 
 
 def _rule(protocol: object, first: object, last: object, word: str, other: object) -> str:
-    """Give a rule in words, the same for a rule of a template and of EC2."""
+    """Return a rule in words, the same for a rule of a template and of EC2."""
     if str(protocol) == _ALL:
         return f"all traffic {word} {other}"
     ports = f" {first}" if str(first) == str(last) else f" {first}-{last}"
@@ -152,7 +152,7 @@ def _of_endpoint(stated: Stated) -> Properties:
 
 
 def _allowed(look: Look, document: Any) -> Any:
-    """Give a policy by its statements, or as one text if the template has none."""
+    """Return a policy by its statements, or as one text if the template has none."""
     rows = statements(document)
     if look.stated.get("PolicyDocument") != _EVERYTHING:
         return rows

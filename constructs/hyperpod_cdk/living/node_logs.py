@@ -28,7 +28,8 @@ _NONE: Final = "ResourceNotFoundException"
 
 
 def node_logs(aws: Api, *, environment: str, called: str, cluster: str, name: str, log: Log, most: int) -> NodeLogs:
-    """Give the ``most`` newest lines of a log of a node. Raises NodeError, NotAnswered for the cluster or the node."""
+    """Return the ``most`` newest lines of a log of a node. Raises NodeError, NotAnswered for the cluster or the
+    node."""
     found = known_cluster(aws, cluster)
     (row,) = described(aws, cluster, by_name([name]), called=called)
     with reading("sagemaker:DescribeClusterNode"):
@@ -96,7 +97,7 @@ def _streams(aws: Api, group: str, instance: str) -> list[str]:
 
 
 def _naming(aws: Api, group: str, instance: str, since: object, most: int) -> tuple[LogLine, ...]:
-    """Give the lines of deep health checks that name an instance: the names of their streams may not."""
+    """Return the lines of deep health checks that name an instance: the names of their streams may not."""
     begins = {"startTime": int(since.timestamp() * 1000)} if isinstance(since, datetime) else {}
     try:
         rows = aws.pages(

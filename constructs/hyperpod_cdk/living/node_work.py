@@ -130,7 +130,7 @@ def _refuse(action: Action, nodes: Sequence[Handled], *, is_continuous: bool) ->
 
 
 def _with_jobs(aws: Api, eks: str, nodes: Sequence[Handled], skipped: list[Unread]) -> list[Handled]:
-    """Give the nodes with what runs on them; the reason why Kubernetes does not show it is given once."""
+    """Return the nodes with what runs on them; the reason why Kubernetes does not show it is given once."""
     found = []
     missing: dict[str, list[tuple[str, NotAnswered]]] = {}
     for node, jobs in zip(nodes, kubernetes.jobs_on(aws, eks, nodes), strict=True):
@@ -147,7 +147,7 @@ def _with_jobs(aws: Api, eks: str, nodes: Sequence[Handled], skipped: list[Unrea
 
 
 def _standing(aws: Api, action: Action, eks: str, nodes: Sequence[Handled]) -> tuple[list[Handled], list[str]]:
-    """Give the nodes with their cordons, and the meaning of HyperPod's own; raises NotAnswered, NodeError."""
+    """Return the nodes with their cordons, and the meaning of HyperPod's own; raises NotAnswered, NodeError."""
     found, warned = [], []
     for node in nodes:
         is_cordoned, by = kubernetes.standing(aws, eks, node)
@@ -166,7 +166,7 @@ def interrupts(work: NodeWork) -> bool:
 def _places(
     aws: Api, names: set[str], groups: Mapping[str, Mapping[str, Any]], skipped: list[Unread]
 ) -> Iterator[tuple[str, str]]:
-    """Give what is known about capacity for a replacement, by group."""
+    """Yield what is known about capacity for a replacement, by group."""
     plans = {name: str(groups.get(name, {}).get("TrainingPlanArn") or "") for name in sorted(names)}
     arns = [arn for arn in dict.fromkeys(plans.values()) if arn]
     answers = dict(zip(arns, together(lambda arn: _place(aws, arn), arns), strict=True))
@@ -301,7 +301,7 @@ def _checked(aws: Api, work: NodeWork, checks: Sequence[str]) -> list[Handled]:
 
 
 def _missing(node: Handled, missing: NotAnswered) -> Handled:
-    """Give a node of a failed request: it is certain that nothing has started only if AWS rejected the request."""
+    """Return a node of a failed request: it is certain that nothing has started only if AWS rejected the request."""
     is_refused = bool(missing.action) or (isinstance(missing, Refused) and missing.code in _TURNED_AWAY)
     return node.model_copy(update={"accepted": False if is_refused else None, "error": missing.sentence})
 

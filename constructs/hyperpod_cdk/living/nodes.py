@@ -55,7 +55,7 @@ class NodeError(Exception):
 
 
 def rows_of_nodes(aws: Api, cluster: str) -> list[Mapping[str, Any]]:
-    """Give every node of a cluster as ListClusterNodes does, none if there is no cluster. Raises NotAnswered.
+    """Return every node of a cluster as ListClusterNodes does, none if there is no cluster. Raises NotAnswered.
 
     A cluster that fits on one page is one call. For larger clusters the groups are read in parallel, because each page
     has to wait for the one before.
@@ -97,12 +97,12 @@ def _of_group(aws: Api, asked: Mapping[str, Any], name: str) -> list[Mapping[str
 
 
 def groups_of(cluster: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Give the groups in an answer of DescribeCluster, restricted ones last."""
+    """Return the groups in an answer of DescribeCluster, restricted ones last."""
     return [*cluster.get("InstanceGroups", ()), *cluster.get("RestrictedInstanceGroups", ())]
 
 
 def rows_of(aws: Api, cluster: str) -> list[Mapping[str, Any]]:
-    """Give the groups of a cluster as DescribeCluster has them, none if it shows none."""
+    """Return the groups of a cluster as DescribeCluster has them, none if it shows none."""
     try:
         return groups_of(describe_cluster(aws, cluster) or {})
     except NotAnswered:
@@ -154,7 +154,7 @@ def _none_listed(environment: str, cluster: str, there: Mapping[str, Any], group
 
 
 def known_cluster(aws: Api, name: str) -> Mapping[str, Any]:
-    """Give a HyperPod cluster on EKS as DescribeCluster does. Raises NodeError for any other, NotAnswered."""
+    """Return a HyperPod cluster on EKS as DescribeCluster does. Raises NodeError for any other, NotAnswered."""
     found = describe_cluster(aws, name)
     if found is None:
         raise NodeError(f"there is no HyperPod cluster {name} in this account and region")
@@ -164,7 +164,7 @@ def known_cluster(aws: Api, name: str) -> Mapping[str, Any]:
 
 
 def by_name(names: Sequence[str]) -> tuple[str, ...]:
-    """Give each name as HyperPod has it: a node's name in Kubernetes contains the instance ID. Raises NodeError."""
+    """Return each name as HyperPod has it: a node's name in Kubernetes contains the instance ID. Raises NodeError."""
     told = [name.removeprefix(KUBERNETES) for name in names]
     twice = next((name for name in told if told.count(name) > 1), None)
     if twice is not None:
@@ -173,7 +173,7 @@ def by_name(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def described(aws: Api, cluster: str, names: Sequence[str], *, called: str) -> list[Mapping[str, Any]]:
-    """Give nodes by name as DescribeClusterNode does. Raises NodeError for one that does not exist, NotAnswered."""
+    """Return nodes by name as DescribeClusterNode does. Raises NodeError for one that does not exist, NotAnswered."""
 
     def ask(name: str) -> Mapping[str, Any]:
         by = "NodeId" if _INSTANCE_ID.fullmatch(name) else "NodeLogicalId"
@@ -196,7 +196,7 @@ def described(aws: Api, cluster: str, names: Sequence[str], *, called: str) -> l
 
 
 def node_of(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the fields of ``Node`` from a row of ListClusterNodes, or from an answer of DescribeClusterNode."""
+    """Return the fields of ``Node`` from a row of ListClusterNodes, or from an answer of DescribeClusterNode."""
     launched = row.get("LaunchTime")
     status = row.get("InstanceStatus", {})
     return {
@@ -276,7 +276,7 @@ def _details(row: Mapping[str, Any], cluster: str, arn: str, plans: Mapping[str,
 
 
 def log_group(cluster: str, arn: str) -> str:
-    """Give the log group of a cluster by its name and ARN."""
+    """Return the log group of a cluster by its name and ARN."""
     return hyperpod.log_group(cluster, arn.rpartition("/")[2])
 
 
@@ -293,7 +293,7 @@ def _events(aws: Api, cluster: str, row: Mapping[str, Any], now: datetime) -> tu
 def newest_events(
     aws: Api, cluster: str, now: datetime, *, most: int, page_size: int, without: str = "", **more: Any
 ) -> tuple[tuple[Event, ...], Unread | None]:
-    """Give the newest events of the last day except those of the level ``without``, and why some were not read.
+    """Return the newest events of the last day except those of the level ``without``, and why some were not read.
 
     It stops after ``most`` events. A page without events can be followed by one that has some.
     """
@@ -317,7 +317,7 @@ def newest_events(
 
 
 def event_of(row: Mapping[str, Any]) -> Event:
-    """Give an event from a row of ListClusterEvents."""
+    """Return an event from a row of ListClusterEvents."""
     return Event(
         time=moment(row["EventTime"]),
         level=str(row.get("EventLevel", "")),
@@ -328,7 +328,7 @@ def event_of(row: Mapping[str, Any]) -> Event:
 
 
 def moment(at: datetime) -> str:
-    """Give a moment in the format of all pages."""
+    """Return a moment in the format of all pages."""
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 

@@ -61,7 +61,7 @@ def _topic(look: Look) -> Properties | None:
 
 
 def _standing(rows: list[Any]) -> Iterator[tuple[str, str]]:
-    """Give the subscribers of a topic, with unconfirmed ones; SNS lists deleted ones for a while."""
+    """Yield the subscribers of a topic, with unconfirmed ones; SNS lists deleted ones for a while."""
     for each in rows:
         if each["SubscriptionArn"] != _DELETED:
             yield each["Protocol"], each["Endpoint"]
@@ -133,7 +133,7 @@ def _budget(look: Look) -> Properties | None:
 
 
 def _told_of(look: Look, notification: Mapping[str, Any], asked: Mapping[str, str]) -> list[Any] | None:
-    """Give the subscribers of one notification, None if it was deleted in the meantime."""
+    """Return the subscribers of one notification, None if it was deleted in the meantime."""
     # its state is no part of its name
     name = taken(notification, "NotificationType", "ComparisonOperator", "Threshold", "ThresholdType")
     return look.listed(

@@ -31,7 +31,7 @@ _QUANTITY: Final = re.compile(r"([+-]?[0-9]+(?:\.[0-9]*)?)(n|u|m|k|M|G|T|P|E|Ki|
 
 
 def _objects(manifest: Any) -> list[dict[str, Any]]:
-    """Give the objects of a manifest, and the items of lists one by one. Raises NotAnswered if it is unknown."""
+    """Return the objects of a manifest, and the items of lists one by one. Raises NotAnswered if it is unknown."""
     if not isinstance(manifest, str):
         raise NotAnswered("its manifest has a value that is known only at deployment")
     try:
@@ -56,7 +56,7 @@ def _called(item: Mapping[str, Any]) -> str:
 
 
 def _compared(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the compared parts of an object: all that it states except its identity and its secrets."""
+    """Return the compared parts of an object: all that it states except its identity and its secrets."""
     left = (*_WHAT_IT_IS, *(_SECRET if item.get("kind") == "Secret" else ()))
     metadata = {key: each for key, each in (item.get("metadata") or {}).items() if key in ("labels", "annotations")}
     rest = {key: each for key, each in item.items() if key not in (*left, "metadata")}
@@ -87,7 +87,7 @@ def _applied(look: Look) -> Properties | None:
 
 
 def _path(api: Kubernetes, cluster: str, item: Mapping[str, Any]) -> str:
-    """Give the path of an object: the API server says the name of its kind, and whether the kind has namespaces."""
+    """Return the path of an object: the API server says the name of its kind, and whether the kind has namespaces."""
     version, kind = str(item.get("apiVersion")), str(item.get("kind"))
     group = f"/apis/{version}" if "/" in version else f"/api/{version}"
     known = api.kubernetes_read(cluster, group)
@@ -103,7 +103,7 @@ def _path(api: Kubernetes, cluster: str, item: Mapping[str, Any]) -> str:
 
 
 def _restricted(stated: Any, there: Any) -> Any:
-    """Give the API server's values for what a manifest states; its defaults and additions of others are no drift."""
+    """Return the API server's values for what a manifest states; its defaults and additions of others are no drift."""
     if isinstance(stated, Mapping) and isinstance(there, Mapping):
         return {key: _restricted(each, there[key]) for key, each in stated.items() if key in there}
     if isinstance(stated, list) and isinstance(there, list):

@@ -32,7 +32,7 @@ _LONGEST_VALUE: Final = 60
 
 
 def text(found: Drift) -> str:
-    """Give the report for a terminal of 80 columns; the caller adds what was not checked."""
+    """Return the report for a terminal of 80 columns; the caller adds what was not checked."""
     lines = [*_wrapped(f"{found.environment}: {found.verdict}")]
     place = ""
     for each in found.differences:
@@ -76,17 +76,17 @@ def _wrapped(line: str, *, indent: str = "", hanging: str = "  ") -> list[str]:
 
 
 def as_json(found: Model) -> str:
-    """Give a report as JSON, with the keys in the model's order and a newline at the end."""
+    """Return a report as JSON, with the keys in the model's order and a newline at the end."""
     return found.model_dump_json(indent=2).encode("utf-8", "backslashreplace").decode("utf-8") + "\n"
 
 
 def as_line(found: Model) -> str:
-    """Give a report as one line of JSON."""
+    """Return a report as one line of JSON."""
     return found.model_dump_json().encode("utf-8", "backslashreplace").decode("utf-8") + "\n"
 
 
 def status_text(found: Status) -> str:
-    """Give the cluster on one screen of 80 columns; the caller adds what was not checked."""
+    """Return the cluster on one screen of 80 columns; the caller adds what was not checked."""
     lines = [*_wrapped(f"{found.environment}: {found.verdict}")]
     lines += _wrapped(f"failure: {found.failure}") if found.failure else []
     if found.groups:
@@ -131,7 +131,7 @@ def status_text(found: Status) -> str:
 
 
 def _pods(found: Status) -> Iterator[str]:
-    """Give the operators with missing pods, and the number of those with all pods."""
+    """Yield the operators with missing pods, and the number of those with all pods."""
     short = [each for each in found.operators if each.ready < each.wanted]
     for each in short:
         why = f". {each.reason}" if each.reason else ""
@@ -157,7 +157,7 @@ def _types(group: Group) -> str:
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Give rows in columns; the first, the name of a group, is shortened if a line would be too long."""
+    """Yield rows in columns; the first, the name of a group, is shortened if a line would be too long."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     widths[0] = min(widths[0], WIDTH - sum(widths[1:]) - 2 * (len(widths) - 1))
     for row in rows:
@@ -168,7 +168,7 @@ def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def nodes_text(found: Nodes) -> str:
-    """Give a list of nodes, a line each with why it fails; the caller adds what was not checked."""
+    """Return a list of nodes, a line each with why it fails; the caller adds what was not checked."""
     lines = [*_wrapped(f"{found.environment}: {found.verdict}")]
     if found.nodes:
         rows: list[tuple[str, ...]] = [("group", "node", "type", "status", "launched")]
@@ -186,7 +186,7 @@ def nodes_text(found: Nodes) -> str:
 
 
 def nodes_described_text(found: NodesDescribed) -> str:
-    """Give nodes with all that is known of each; the caller adds what was not checked."""
+    """Return nodes with all that is known of each; the caller adds what was not checked."""
     lines = [*_wrapped(f"{found.environment}: {found.verdict}")]
     for node in found.nodes:
         lines += ["", *_wrapped(_named(node))]
@@ -226,7 +226,7 @@ def _named(node: Node) -> str:
 
 
 def proposed_text(work: NodeWork) -> str:
-    """Give what is to be done to nodes and its effects; the caller adds what was not checked."""
+    """Return what is to be done to nodes and its effects; the caller adds what was not checked."""
     lines = [*_wrapped(f"{work.environment}: {work.verdict}"), ""]
     for node in work.nodes:
         lines += _wrapped(_named(node))
@@ -239,7 +239,7 @@ def proposed_text(work: NodeWork) -> str:
 
 
 def done_text(work: NodeWork) -> str:
-    """Give HyperPod's answer for each node."""
+    """Return HyperPod's answer for each node."""
     done = {"cordon": "cordoned", "uncordon": "uncordoned"}.get(work.action, "begun")
     lines = [line for node in work.nodes for line in _wrapped(f"{node.name}: {_answered(node, done)}")]
     lines += _wrapped(f"{work.environment}: {work.verdict}")
@@ -255,13 +255,13 @@ def _answered(node: Handled, done: str) -> str:
 
 
 def logs_text(found: NodeLogs) -> str:
-    """Give the lines of a log, each with its time; the caller adds what was not checked."""
+    """Return the lines of a log, each with its time; the caller adds what was not checked."""
     lines = [f"{each.time} {visible(each.text)}" for each in found.lines]
     return "\n".join([*lines, *_wrapped(visible(f"{found.environment}: {found.verdict}"))]) + "\n"
 
 
 def extensions_text(found: Extensions) -> str:
-    """Give the extensions of an environment's plans; the caller adds what was not checked."""
+    """Return the extensions of an environment's plans; the caller adds what was not checked."""
     lines = [*_wrapped(f"{found.environment}: {found.verdict}")]
     for plan in found.plans:
         until = "it is too late to extend it" if plan.too_late else f"it can be extended until {plan.buy_until}"
@@ -299,12 +299,12 @@ def extensions_text(found: Extensions) -> str:
 
 
 def count_of_days(days: float) -> str:
-    """Give ``1 day``, ``7 days``, ``1.5 days``."""
+    """Return ``1 day``, ``7 days``, ``1.5 days``."""
     return f"{days:g} day{'' if days == 1 else 's'}"
 
 
 def attachment_text(found: Attachment) -> str:
-    """Give the effect of a plan on a group's nodes; the caller adds what was not checked."""
+    """Return the effect of a plan on a group's nodes; the caller adds what was not checked."""
     nodes = "an unknown number of nodes" if found.nodes_standing is None else count(found.nodes_standing, "node")
     now = f"{found.group} is paid by {found.before}, has {nodes} and wants {found.nodes_wanted}"
     leave = f"the plan's nodes leave at {found.nodes_leave}" if found.nodes_leave else ""

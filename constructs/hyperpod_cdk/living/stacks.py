@@ -63,7 +63,7 @@ def of_stacks(aws: Api, living: Living) -> tuple[list[Difference], list[Unread]]
 
 
 def _settings(living: Living, stack: Stack) -> Iterator[tuple[str, Any, str | None, str | None]]:
-    """Give the differences of a stack: place, deployed value or UNTOLD, value of the app, value of the stack."""
+    """Yield the differences of a stack: place, deployed value or UNTOLD, value of the app, value of the stack."""
     head = living.head.by_name.get(stack.name)
     if head is None:
         # it is deleted in any case
@@ -78,7 +78,7 @@ def _settings(living: Living, stack: Stack) -> Iterator[tuple[str, Any, str | No
 
 
 def _proof(deployed: Assembly, stack: Stack) -> str | None:
-    """Give whether the last deployment protected a stack, by the resource that removes the protection."""
+    """Return whether the last deployment protected a stack, by the resource that removes the protection."""
     for each in stack.resources.values():
         if each.type == _PROTECTS and "EksClusterName" not in each.properties:
             return str(resolve(deployed, stack.name, each.properties.get("Enabled", True))).lower()
@@ -86,7 +86,7 @@ def _proof(deployed: Assembly, stack: Stack) -> str | None:
 
 
 def _pairs(stack: Stack, head: Stack) -> Iterator[tuple[str, str | None, str | None]]:
-    """Give each setting with its value in the app and on the stack."""
+    """Yield each setting with its value in the app and on the stack."""
     yield PROTECTION, str(head.termination_protection).lower(), str(stack.termination_protection).lower()
     for key in sorted({*stack.tags, *head.tags}):
         yield f"Tags[{key}]", head.tags.get(key), stack.tags.get(key)
@@ -97,7 +97,7 @@ def _pairs(stack: Stack, head: Stack) -> Iterator[tuple[str, str | None, str | N
 
 
 def _topics(stack: Stack, head: Stack) -> frozenset[str]:
-    """Give the ARNs of a stack's topics as they are in the account and Region of the head."""
+    """Return the ARNs of a stack's topics as they are in the account and Region of the head."""
     partition = regions.partition_of(head.region) or "aws"
     told = topics(stack.settings, account=head.account, region=head.region)
     return frozenset(each.replace("arn:*:", f"arn:{partition}:") for each in told)
@@ -133,7 +133,7 @@ def with_triggers(watched: Mapping[str, tuple[tuple[str, ...], int]], stacks: Co
 
 
 def _policy(aws: Api, stack: Stack) -> str | None:
-    """Give the policy of a stack as one text; None if there is none, or one that allows every update.
+    """Return the policy of a stack as one text; None if there is none, or one that allows every update.
 
     A policy can be replaced and not removed (user guide, "Prevent updates to stack resources"), so one that allows
     everything means that a policy was taken back.

@@ -105,7 +105,7 @@ def read_living(aws: Api, head: Assembly) -> Living:
 
 
 def _told(stack: Stack, outputs: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[tuple[str, str, str], str]]:
-    """Give the attributes of resources that are outputs of their stack, which CloudFormation shows."""
+    """Yield the attributes of resources that are outputs of their stack, which CloudFormation shows."""
     for key, value in outputs.get(stack.name, {}).items():
         attribute = (stack.outputs.get(key) or {}).get("Value")
         named = attribute.get("Fn::GetAtt") if isinstance(attribute, dict) else None
@@ -116,7 +116,7 @@ def _told(stack: Stack, outputs: Mapping[str, Mapping[str, str]]) -> Iterator[tu
 def grounded(
     assembly: Assembly, ids: Ids, arns: Mapping[str, str] | None = None, attributes: Attributes | None = None
 ) -> Assembly:
-    """Give an assembly in whose templates every reference to a deployed resource is its ID in AWS.
+    """Return an assembly in whose templates every reference to a deployed resource is its ID in AWS.
 
     ``arns`` are those of the stacks, by name, ``attributes`` the attributes of resources that CloudFormation shows.
     """

@@ -134,7 +134,7 @@ class Quotas(Protocol):
     """Asks for quotas: ``checks.aws.LiveAws``. Both methods raise NotAnswered."""
 
     def quota(self, service: str, name: str, code: str | None) -> QuotaValue | None:
-        """Give the account's value of a quota, None if the service has no quota of that name."""
+        """Return the account's value of a quota, None if the service has no quota of that name."""
         ...
 
     def usage(self, kind: str) -> Usage:
@@ -275,7 +275,8 @@ def _of_others(aws: Api, wanted: Wanted, now: datetime) -> tuple[tuple[Named, ..
 
 
 def _short(found: Sequence[Operator], groups: Sequence[Group]) -> list[Operator]:
-    """Give the operators with missing pods. A DaemonSet may miss one on each node that does not run, which is reported.
+    """Return the operators with missing pods. A DaemonSet may miss one on each node that does not run, which is
+    reported.
 
     If nodes were not read, a DaemonSet with a ready pod is not judged.
     """
@@ -372,7 +373,7 @@ def _is_over(plan: Plan) -> bool:
 
 
 def _missing(volumes: Sequence[FileSystem], wanted: Wanted) -> list[str]:
-    """Give the names and IDs of the file that FSx does not have."""
+    """Return the names and IDs of the file that FSx does not have."""
     there = {each.name for each in volumes} | {each.id for each in volumes}
     return sorted((wanted.made | wanted.joined) - there)
 
@@ -427,7 +428,7 @@ def _group(row: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]] | None, wa
 
 
 def _events(aws: Api, cluster: str, now: datetime) -> tuple[tuple[Event, ...], Unread | None]:
-    """Give the newest warnings and errors, and why some were not read.
+    """Return the newest warnings and errors, and why some were not read.
 
     AWS cannot filter by level: a cluster that creates many nodes can have pages of events before the first warning.
     A cluster without continuous provisioning has no events, and AWS refuses the request (botocore 1.44.5).
@@ -470,7 +471,8 @@ def _addons_lacking(aws: Api, wanted: Wanted) -> list[str]:
 
 
 def _alarms(aws: Api, wanted: Wanted, now: datetime) -> tuple[tuple[Alarm, ...], tuple[Unread, ...]]:
-    """Give the alarms of the file that CloudWatch has, and those without data for so long that their state is unknown.
+    """Return the alarms of the file that CloudWatch has, and those without data for so long that their state is
+    unknown.
 
     The request has the prefix of the cluster's alarms, so that few pages are enough.
     """
@@ -500,7 +502,7 @@ def _alarms(aws: Api, wanted: Wanted, now: datetime) -> tuple[tuple[Alarm, ...],
 
 
 def _teams(aws: Api, wanted: Wanted) -> tuple[Team, ...]:
-    """Give the compute quotas of the file's teams; no AWS API shows what a team uses."""
+    """Return the compute quotas of the file's teams; no AWS API shows what a team uses."""
     rows = _governing(aws, wanted, "list_compute_quotas", "ComputeQuotaSummaries") if wanted.teams else []
     with reading("sagemaker:ListComputeQuotas"):
         return tuple(
@@ -520,7 +522,7 @@ def _teams(aws: Api, wanted: Wanted) -> tuple[Team, ...]:
 
 
 def _policies(aws: Api, wanted: Wanted) -> list[str]:
-    """Give the state of the cluster policy, if the file has one."""
+    """Return the state of the cluster policy, if the file has one."""
     if not wanted.is_governed:
         return []
     rows = _governing(aws, wanted, "list_cluster_scheduler_configs", "ClusterSchedulerConfigSummaries")
@@ -550,7 +552,7 @@ def _is_broken(state: str) -> bool:
 
 
 def _file_systems(aws: Api, wanted: Wanted) -> tuple[FileSystem, ...]:
-    """Give the file systems that the environment's storage stacks created, now or before, and the existing ones."""
+    """Return the file systems that the environment's storage stacks created, now or before, and the existing ones."""
     stack = f"{wanted.environment}-storage"
     rows = aws.pages("fsx", "describe_file_systems", "FileSystems")
     with reading("fsx:DescribeFileSystems"):

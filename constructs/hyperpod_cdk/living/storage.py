@@ -48,7 +48,7 @@ def _file_system(look: Look) -> Properties | None:
 
 
 def _groups(look: Look, interfaces: Sequence[str]) -> list[str]:
-    """Give the security groups of a file system, which only its interfaces show: the first other than stated."""
+    """Return the security groups of a file system, which only its interfaces show: the first other than stated."""
     rows = look.aws.pages(
         "ec2",
         "describe_network_interfaces",
@@ -100,7 +100,8 @@ def _bucket(look: Look) -> Properties | None:
 
 
 def _expiring(look: Look) -> list[dict[str, str]]:
-    """Give the lifecycle rules of a bucket whose template states none: with them S3 can delete what stacks uploaded."""
+    """Return the lifecycle rules of a bucket whose template states none: with them S3 can delete what stacks
+    uploaded."""
     if "LifecycleConfiguration" in look.properties:
         return []
     missing = "NoSuchLifecycleConfiguration"

@@ -42,7 +42,7 @@ _NEVER: Final = "never"
 
 
 def _log_group(look: Look) -> Properties | None:
-    """Give a log group with its own policy, which says who can write to it."""
+    """Return a log group with its own policy, which says who can write to it."""
     group = _kept(look, look.id)
     if group is None:
         return None
@@ -227,7 +227,7 @@ def _grafana(look: Look) -> Properties | None:
 
 
 def _installs_plugins(look: Look) -> bool | None:
-    """Say whether administrators of a workspace can install plug-ins; its configuration is a JSON text."""
+    """Return whether administrators of a workspace can install plug-ins; its configuration is a JSON text."""
     found = look.aws.call("grafana", "describe_workspace_configuration", workspaceId=look.id)
     with reading("grafana:DescribeWorkspaceConfiguration"):
         is_enabled: bool | None = json.loads(found["configuration"]).get("plugins", {}).get("pluginAdminEnabled")

@@ -119,7 +119,7 @@ def _https(**source: str) -> ec2.CfnSecurityGroup.IngressProperty:
 
 
 def _suffix(service: str) -> str:
-    """Give the service as a construct id: ``ecr.api`` -> ``EcrApi``."""
+    """Return the service as a construct id: ``ecr.api`` -> ``EcrApi``."""
     return "".join(word.capitalize() for word in _WORD.findall(service))
 
 

@@ -510,7 +510,7 @@ class EfaSecurityGroup(Construct):
 
 
 def zone_suffix(availability_zone_id: str) -> str:
-    """Give the AZ ID as part of a logical id: ``use1-az5`` -> ``Use1Az5``."""
+    """Return the AZ ID as part of a logical id: ``use1-az5`` -> ``Use1Az5``."""
     return "".join(part.capitalize() for part in availability_zone_id.split("-"))
 
 
@@ -527,7 +527,7 @@ class _UnknownZoneName:
 
 
 def _unknown_zone_name(subnet_id: str) -> str:
-    """Give a token in place of a name that CDK requires and that no template may contain."""
+    """Return a token in place of a name that CDK requires and that no template may contain."""
     return Lazy.string(_UnknownZoneName(subnet_id))
 
 

@@ -246,7 +246,7 @@ def _placed(subnets: Sequence[ec2.ISubnet]) -> list[dict[str, Any]]:
 
 
 def _named(prefix: str, name: str, *, room: int) -> str:
-    """Give ``<prefix><name>-<part of the stack's id>`` in at most ``room`` characters."""
+    """Return ``<prefix><name>-<part of the stack's id>`` in at most ``room`` characters."""
     left = room - len(prefix) - STACK_PART_LENGTH - len("-")
     word = slug(name, room=left) or "hyperpod"
     return f"{prefix}{word}-{stack_part()}"

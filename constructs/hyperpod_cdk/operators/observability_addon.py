@@ -196,7 +196,7 @@ def _check_arn(pattern: Pattern, argument: str, arn: str) -> None:
 
 
 def workspace_endpoint(workspace_arn: str) -> str:
-    """Give the address of a workspace of Prometheus, without the path of each API."""
+    """Return the address of a workspace of Prometheus, without the path of each API."""
     if cdk.Token.is_unresolved(workspace_arn):
         region = cdk.Fn.select(3, cdk.Fn.split(":", workspace_arn))
         return _address(region, cdk.Fn.select(1, cdk.Fn.split("/", workspace_arn)))

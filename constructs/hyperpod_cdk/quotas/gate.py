@@ -144,7 +144,7 @@ class QuotaGate(Construct):
         return role
 
     def _log_groups(self) -> str:
-        """Give the ARN of the log group by the name that CloudFormation generates, so that the role need not wait."""
+        """Return the ARN of the log group by the name that CloudFormation generates, so that the role need not wait."""
         name = f"{cdk.Aws.STACK_NAME}-{self.log_group.logical_id}-*"
         return arn_here("logs", f"log-group:{name}")
 
@@ -198,7 +198,7 @@ def _check_kind(requirement: Requirement) -> None:
 
 
 def _answer_seconds(timeout_seconds: int) -> int:
-    """Give how long CloudFormation waits: for the first run and the two that Lambda makes after a failed one."""
+    """Return how long CloudFormation waits: for the first run and the two that Lambda makes after a failed one."""
     return _LAMBDA_TRIES * timeout_seconds + _LAMBDA_PAUSES_SECONDS
 
 

@@ -71,7 +71,7 @@ def kind_of(requirement: Requirement) -> str:
 
 
 def required_quotas(environment: Environment) -> tuple[Requirement, ...]:
-    """Give what the environment needs of every quota that it could reach, each with its place in the file.
+    """Return what the environment needs of every quota that it could reach, each with its place in the file.
 
     Instances of a type are summed over its groups; those on a training plan count too, because ``ml.X for cluster
     usage`` must cover a plan's instances as well. Spot instances have their own quotas for each type; whether they also
@@ -106,7 +106,7 @@ def required_quotas(environment: Environment) -> tuple[Requirement, ...]:
 
 
 def per_node(environment: Environment, group: AnyGroup) -> Mapping[str, float]:
-    """Give how much of each requirement, by its key, one more node of a group needs."""
+    """Return how much of each requirement, by its key, one more node of a group needs."""
     first = next(iter(group.all_instance_types), "")
     is_spot = group.resolved_capacity == "spot"
     usage = quotas.cluster_spot_usage(first) if is_spot else quotas.cluster_usage(first)
@@ -117,7 +117,7 @@ def per_node(environment: Environment, group: AnyGroup) -> Mapping[str, float]:
 
 
 def interfaces_per_node(environment: Environment, group: AnyGroup) -> int:
-    """Give the network interfaces of one node: one for each network card, of the type with the most; at least one."""
+    """Return the network interfaces of one node: one for each network card, of the type with the most; at least one."""
     rows = [environment.instance_type(name) for name in group.all_instance_types]
     return max((row.network_cards for row in rows if row is not None), default=1)
 
@@ -144,7 +144,7 @@ def _groups(environment: Environment) -> list[_Group]:
 
 
 def _karpenter_groups(environment: Environment) -> list[_Group]:
-    """Give the groups whose nodes Karpenter creates later: no deployment needs their quotas, each first node does."""
+    """Return the groups whose nodes Karpenter creates later: no deployment needs their quotas, each first node does."""
     names = {group.name for group in environment.hyperpod.autoscaled_groups}
     groups = environment.hyperpod.placed_groups
     return [_Group(group=each, path=render_path(place)) for place, each in groups if each.name in names]
@@ -288,7 +288,7 @@ def _network(environment: Environment) -> Iterator[Requirement]:
 
 
 def _endpoint_subnets(environment: Environment) -> tuple[str, ...]:
-    """Give the zones with a subnet only for endpoints: in the others they share the control plane's subnet."""
+    """Return the zones with a subnet only for endpoints: in the others they share the control plane's subnet."""
     beside = environment.network.zone_ids()[:_CONTROL_PLANE_SUBNETS]
     return tuple(zone for zone in environment.network.endpoint_zones() if zone not in beside)
 

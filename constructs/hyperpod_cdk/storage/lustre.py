@@ -424,7 +424,7 @@ def _completed(settings: rules.Settings) -> rules.Settings:
 
 
 def _performance(settings: rules.Settings) -> dict[str, Any]:
-    """Give the members of LustreConfiguration that say how fast the file system is."""
+    """Return the members of LustreConfiguration that say how fast the file system is."""
     if settings.deployment_type == rules.SCRATCH:
         return {}
     found: dict[str, Any] = {
@@ -535,7 +535,7 @@ def _check_data_repositories(repositories: Sequence[DataRepository]) -> None:
 
 
 def _spelt(path: str) -> str:
-    """Give ``path`` without slashes, which construct IDs cannot contain, and /a/b different from /a-b."""
+    """Return ``path`` without slashes, which construct IDs cannot contain, and /a/b different from /a-b."""
     return path.replace("%", "%25").replace("-", "%2D").replace("/", "-")
 
 

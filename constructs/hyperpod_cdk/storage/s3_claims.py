@@ -227,7 +227,7 @@ def _mount_options(bucket: MountedBucket, *, region: str, uid: int | None, gid: 
 
 
 def _statements(buckets: Sequence[MountedBucket]) -> Iterator[Mapping[str, Any]]:
-    """Give the permissions of Mountpoint's own recommendation, bucket by bucket and prefix by prefix."""
+    """Yield the permissions of Mountpoint's own recommendation, bucket by bucket and prefix by prefix."""
     for bucket in buckets:
         arn = f"arn:{Aws.PARTITION}:s3:::{bucket.bucket}"
         listing: dict[str, Any] = {"Effect": "Allow", "Action": "s3:ListBucket", "Resource": arn}

@@ -57,7 +57,7 @@ class Between:
 
 
 def without_views(base: Assembly, head: Assembly, going: Mapping[str, str], stacks: Collection[str]) -> list[Between]:
-    """Give the deployed stacks without the claims and alarms that cannot be updated to the head.
+    """Return the deployed stacks without the claims and alarms that cannot be updated to the head.
 
     Those of ``stacks`` use an export of ``going`` that is removed or changed, with its stack; nothing is given if such
     a stack has other users of the export. The other ones are claims that get another target under their name. Only what
@@ -93,7 +93,7 @@ def _using(stack: Stack, going: Mapping[str, str]) -> set[str]:
 
 
 def _moved(base: Assembly, head: Assembly) -> dict[str, set[str]]:
-    """Give the claims, by stack, that get another volume, or whose volume gets another source, under their names.
+    """Return the claims, by stack, that get another volume, or whose volume gets another source, under their names.
 
     Also those whose names another resource gets: it would be created before they are deleted, and be deleted with them.
     """
@@ -126,7 +126,8 @@ def _fixed(each: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def without_groups(base: Assembly, head: Assembly, radius: BlastRadius) -> list[Between]:
-    """Give deployed HyperPod clusters without the groups in which the head changes what the service refuses to change.
+    """Return deployed HyperPod clusters without the groups in which the head changes what the service refuses to
+    change.
 
     Nothing if a cluster would have no other group with a node, which add-ons need, or if it refuses other changes, too.
     """
@@ -159,7 +160,7 @@ def without_groups(base: Assembly, head: Assembly, radius: BlastRadius) -> list[
 
 
 def with_or_without_swapped(base: Assembly, head: Assembly, room: Room) -> list[Between]:
-    """Give deployed HyperPod clusters with both the old groups and those that replace them, so that jobs can move.
+    """Return deployed HyperPod clusters with both the old groups and those that replace them, so that jobs can move.
 
     If a quota or training plan is known to be too small for both, without the old ones, whose nodes are terminated
     first; nothing if no other group with a node would be left, or if something that a new group uses is not deployed.
@@ -232,7 +233,7 @@ def _rows_of_quota(base: Assembly, quota: Resource) -> list[Mapping[str, Any]]:
 
 
 def _mixed(base: Assembly, head: Assembly, room: Room, swap: Swap) -> Between | None:
-    """Give a cluster with the new groups for which there is room, and without the old ones of all others.
+    """Return a cluster with the new groups for which there is room, and without the old ones of all others.
 
     None if that is all of them or none: groups with accelerators and those without have separate quotas.
     """
@@ -258,7 +259,7 @@ def _mixed(base: Assembly, head: Assembly, room: Room, swap: Swap) -> Between | 
 
 
 def exchanged(before: Assembly, after: Assembly, room: Room) -> Iterator[tuple[str, str]]:
-    """Give the stacks whose clusters replace groups in one update, and why there is no intermediate step."""
+    """Yield the stacks whose clusters replace groups in one update, and why there is no intermediate step."""
     for swap in swaps(before, after):
         if swap.stack not in after.by_name:
             continue
@@ -286,7 +287,7 @@ def _alone(base: Assembly, stack: Stack, swap: Swap) -> dict[str, Any] | None:
 
 
 def _beside(base: Assembly, head: Assembly, swap: Swap) -> tuple[dict[str, Any], tuple[str, ...]] | str:
-    """Give a deployed stack with new groups, and the stacks that are deployed before it; or why there is none.
+    """Return a deployed stack with new groups, and the stacks that are deployed before it; or why there is none.
 
     What new groups use of other stacks exists once these are deployed, which happens before this one in any case.
     """
@@ -324,7 +325,7 @@ def _beside(base: Assembly, head: Assembly, swap: Swap) -> tuple[dict[str, Any],
 def _first(
     base: Assembly, head: Assembly, stated: Stack, new: Sequence[Any], uploads: Collection[str]
 ) -> tuple[str, ...] | None:
-    """Give the stacks of ``head`` with what new groups need and is not deployed, and ``uploads``; None if none has
+    """Return the stacks of ``head`` with what new groups need and is not deployed, and ``uploads``; None if none has
     it."""
     found: dict[str, None] = {}
     open_ = [*imports(stated, new)]
@@ -347,7 +348,7 @@ def _first(
 
 
 def _uploads(head: Assembly, stated: Stack, groups: Sequence[Any]) -> set[str] | None:
-    """Give the stacks that upload the lifecycle scripts of groups, None if no stack uploads one of them."""
+    """Return the stacks that upload the lifecycle scripts of groups, None if no stack uploads one of them."""
     found: set[str] = set()
     for each in groups:
         place = plain(resolve(head, stated.name, _scripts(each)))
@@ -365,7 +366,7 @@ def _uploads(head: Assembly, stated: Stack, groups: Sequence[Any]) -> set[str] |
 
 
 def _scripts(group: Any) -> Any:
-    """Give the place of a group's lifecycle scripts: a new place is empty before they are uploaded."""
+    """Return the place of a group's lifecycle scripts: a new place is empty before they are uploaded."""
     found = group.get("LifeCycleConfig") if isinstance(group, dict) else None
     return found.get("SourceS3Uri") if isinstance(found, dict) else None
 
@@ -393,7 +394,7 @@ def _name(entry: Any) -> str:
 
 
 def _without(stack: Stack, gone: Collection[str]) -> dict[str, Any] | None:
-    """Give a stack's template without some resources, None if something refers to one of them."""
+    """Return a stack's template without some resources, None if something refers to one of them."""
     template = dict(stack.template)
     resources: dict[str, Any] = {}
     for key, body in template["Resources"].items():
@@ -412,18 +413,18 @@ def _without(stack: Stack, gone: Collection[str]) -> dict[str, Any] | None:
 
 
 def _as_of(stated: Stack, deployed: Stack, template: Mapping[str, Any]) -> Stack:
-    """Give a deployed stack as the app would deploy it: with its name and place, and with another template."""
+    """Return a deployed stack as the app would deploy it: with its name and place, and with another template."""
     return replace(stated, template=template, exported=deployed.exported, told=deployed.told)
 
 
 def with_stacks(assembly: Assembly, stacks: Sequence[Stack]) -> Assembly:
-    """Give an assembly with other forms of some of its stacks."""
+    """Return an assembly with other forms of some of its stacks."""
     forms = {stack.name: stack for stack in stacks}
     return replace(assembly, stacks=tuple(forms.get(stack.name, stack) for stack in assembly.stacks))
 
 
 def moved(assembly: Assembly, folder: Path) -> Assembly:
-    """Give an assembly as it is in another folder, with the same files."""
+    """Return an assembly as it is in another folder, with the same files."""
     if assembly.folder is None:
         return assembly
     top = resolved(assembly.folder)

@@ -53,7 +53,7 @@ class OwnCdk:
 
 
 def selection(head: Assembly) -> str:
-    """Give the CDK CLI's arguments that select all stacks of an assembly."""
+    """Return the CDK CLI's arguments that select all stacks of an assembly."""
     name = head.environment
     if not name or not all(each.shown.startswith(f"{name}/") for each in head.stacks):
         return "--all"
@@ -62,7 +62,7 @@ def selection(head: Assembly) -> str:
 
 
 def deployment(assembly: Path, selected: Sequence[str], *, concurrency: int, is_exclusive: bool = False) -> list[str]:
-    """Give the arguments with which the CDK CLI deploys stacks of an assembly unattended, with an event on each line.
+    """Return the arguments with which the CDK CLI deploys stacks of an assembly unattended, with an event on each line.
 
     The CLI reads the number of parallel stacks only from an argument, not from a file. With it the CLI asks nothing, so
     it also needs ``--require-approval never``.
@@ -77,7 +77,7 @@ def deployment(assembly: Path, selected: Sequence[str], *, concurrency: int, is_
 
 
 def by_hand(arguments: Sequence[str], variables: Mapping[str, str]) -> list[str]:
-    """Give the arguments of a user's ``deploy`` with an own name of change sets, too.
+    """Return the arguments of a user's ``deploy`` with an own name of change sets, too.
 
     The arguments stay unchanged if they name a change set, deploy without one, or prepare one to be executed by its
     name; the CLI also reads its options from environment variables (2.1148.1, ``determineDeploymentMethod``).

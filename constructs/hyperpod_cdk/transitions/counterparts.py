@@ -58,7 +58,7 @@ class Standing:
 
 
 def counterparts(aws: Api, head: Assembly, cluster_arn: str) -> Iterator[Standing]:
-    """Give the resources of ``head`` that exist; its references to existing resources are IDs. Raises NotAnswered."""
+    """Yield the resources of ``head`` that exist; its references to existing resources are IDs. Raises NotAnswered."""
     for kind, find in _FINDERS.items():
         for resource in head.of_type(kind):
             properties = resolve(head, resource.stack, dict(resource.properties))
@@ -92,7 +92,7 @@ def _standing(look: Look, identifier: Mapping[str, str], problems: Problems = _n
 
 
 def _as_stated(look: Look, actual: Mapping[str, Any]) -> dict[str, Any]:
-    """Give AWS's values of the properties that the template states, and of those that only a person sets.
+    """Return AWS's values of the properties that the template states, and of those that only a person sets.
 
     All other properties are AWS's own, and no later template removes them.
     """
@@ -112,7 +112,7 @@ def _as_stated(look: Look, actual: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _matched(stated: Any, actual: Any) -> Any:
-    """Give what AWS has, without its values for something that is missing, and with those of ``stated``."""
+    """Return what AWS has, without its values for something that is missing, and with those of ``stated``."""
     if canonical(stated) == canonical(actual):
         return stated
     if isinstance(actual, Mapping):
@@ -247,7 +247,7 @@ class _Governed:
     field: str
 
     def team(self, row: Mapping[str, Any]) -> Any:
-        """Give the team of a quota, in a template and in a list alike; a cluster has one policy."""
+        """Return the team of a quota, in a template and in a list alike; a cluster has one policy."""
         return (row.get("ComputeQuotaTarget") or {}).get("TeamName")
 
 
@@ -285,7 +285,7 @@ def _governed(aws: Api, head: Assembly, cluster_arn: str) -> Iterator[Standing]:
 
 
 def _of_governance(look: Look, row: Mapping[str, Any], how: _Governed) -> Standing | None:
-    """Give a listed policy or quota; None if it was deleted since."""
+    """Return a listed policy or quota; None if it was deleted since."""
     resource, properties, arn = look.resource, look.stated, look.id
     name, status = row["Name"], row["Status"]
     identifier = {f"{how.noun}Arn": arn}

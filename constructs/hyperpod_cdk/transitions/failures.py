@@ -106,7 +106,7 @@ def deletes_a_cluster(rows: Iterable[Mapping[str, Any]]) -> bool:
 
 
 def first_failure(events: Sequence[Event], status: str) -> Failure | None:
-    """Give what failed first in the operation that brought a stack into ``status``; None if no event shows it.
+    """Return what failed first in the operation that brought a stack into ``status``; None if no event shows it.
 
     ``events`` are all events of the stack, the newest first, as DescribeStackEvents returns them. Resources that were
     cancelled because of another one do not count.
@@ -142,7 +142,7 @@ EventsOf = Callable[[str], Sequence[Event]]
 
 
 def inside(failure: Failure, events_of: EventsOf) -> Failure:
-    """Give what failed first inside a nested stack instead of the nested stack, as deep as events show it."""
+    """Return what failed first inside a nested stack instead of the nested stack, as deep as events show it."""
     if not failure.is_nested_stack:
         return failure
     found = first_failure(_told(failure, events_of), failure.status)
@@ -152,7 +152,8 @@ def inside(failure: Failure, events_of: EventsOf) -> Failure:
 
 
 def all_inside(failures: Iterable[Failure], status: str, events_of: EventsOf) -> list[Failure]:
-    """Give what prevented a rollback or a deletion, for nested stacks the resources in them, as deep as events show."""
+    """Return what prevented a rollback or a deletion, for nested stacks the resources in them, as deep as events
+    show."""
     found: list[Failure] = []
     for each in failures:
         inner = held_back(_told(each, events_of), status) if each.is_nested_stack else []
@@ -176,7 +177,8 @@ def _name(stack_id: str) -> str:
 
 
 def held_back(events: Sequence[Event], status: str) -> list[Failure]:
-    """Give the resources at which the last rollback or deletion failed, or that an update or its rollback left behind.
+    """Return the resources at which the last rollback or deletion failed, or that an update or its rollback left
+    behind.
 
     Nothing for other statuses.
 
@@ -194,7 +196,7 @@ def held_back(events: Sequence[Event], status: str) -> list[Failure]:
 
 
 def made_in_update(events: Sequence[Event]) -> dict[str, bool] | None:
-    """Give the logical IDs of what the last update created and its rollback deletes; True if it replaced another one.
+    """Return the logical IDs of what the last update created and its rollback deletes; True if it replaced another one.
 
     None if the stack was never created completely: then all of it is deleted.
     """
@@ -209,18 +211,18 @@ def made_in_update(events: Sequence[Event]) -> dict[str, bool] | None:
 
 
 def last_of_resource(events: Sequence[Event]) -> Event | None:
-    """Give the newest event of a resource, None if there is none."""
+    """Return the newest event of a resource, None if there is none."""
     return next((each for each in events if not _is_of_stack(each)), None)
 
 
 def began(events: Sequence[Event]) -> Event | None:
-    """Give the event with which the current operation on a stack began."""
+    """Return the event with which the current operation on a stack began."""
     mine = [each for each in events if _is_of_stack(each)]
     return next((each for each in mine if each["ResourceStatus"] in _BEGINS.values()), None)
 
 
 def plain_reason(reason: str) -> str:
-    """Give a reason without what does not help a reader: wrappers, request ids, line breaks."""
+    """Return a reason without what does not help a reader: wrappers, request ids, line breaks."""
     text = " ".join(reason.split())
     for wrapper in (HANDLER, CUSTOM):
         if found := wrapper.search(text) if wrapper is HANDLER else wrapper.fullmatch(text):
@@ -241,7 +243,7 @@ def _failure(event: Event) -> Failure:
 
 
 def _since(events: Sequence[Event], begins: str) -> list[Event]:
-    """Give the events from the last one with which the stack was in ``begins``, the oldest first."""
+    """Return the events from the last one with which the stack was in ``begins``, the oldest first."""
     found: list[Event] = []
     for each in events:
         found.append(each)

@@ -147,7 +147,7 @@ def _importers(assembly: Assembly) -> dict[str, list[str]]:
 
 
 def _given(assembly: Assembly, stack: str, value: object) -> tuple[str, str]:
-    """Give the name of an export's resource for a reader, the construct or else the value, and its type."""
+    """Return the name of an export's resource for a reader, the construct or else the value, and its type."""
     found = resolve(assembly, stack, value)
     resource = assembly.find(found.stack, found.logical_id) if isinstance(found, Reference) else None
     return (resource.name, resource.type) if resource is not None else (plain(found), "")

@@ -46,7 +46,7 @@ def batches(
     orders: Sequence[Order],
     dependencies: Mapping[str, Iterable[str]],
 ) -> list[Batch]:
-    """Give the fewest steps that satisfy all ``orders``.
+    """Return the fewest steps that satisfy all ``orders``.
 
     ``actions`` are the operations by stack; ``dependencies`` are those of the app, by which ``cdk deploy`` orders the
     stacks of one call. Deployed stacks also follow them unless an order contradicts, and deleted stacks follow them in
@@ -117,7 +117,7 @@ def _last(
     then: Mapping[str, set[str]],
     of_app: Mapping[str, set[str]],
 ) -> list[str]:
-    """Give the most operations of one kind that can be the last step of what is left, in their order."""
+    """Return the most operations of one kind that can be the last step of what is left, in their order."""
     taken: list[str] = []
     is_growing = True
     while is_growing:

@@ -14,7 +14,7 @@ _TAKES: Final = "removes nodes that no deployment created"
 
 
 def text(plan: Plan) -> str:
-    """Give the plan for a terminal: commands are on lines of their own, so that they can be copied."""
+    """Return the plan for a terminal: commands are on lines of their own, so that they can be copied."""
     lines = [f"{plan.environment}: {plan.verdict}{f' {_lasting(plan)}' if plan.steps else ''}"]
     lines += [f"{_TAKES}: {each}" for each in plan.takes]
     lines.append(f"From {plan.base.label} to {plan.head.label}.")
@@ -29,7 +29,7 @@ def text(plan: Plan) -> str:
 
 
 def markdown(plan: Plan) -> str:
-    """Give the plan for a pull request."""
+    """Return the plan for a pull request."""
     lines = [
         f"## Plan of {code(plan.environment)}",
         "",
@@ -48,13 +48,13 @@ def markdown(plan: Plan) -> str:
 
 
 def as_json(told: Plan | Recovery | Upgrade) -> str:
-    """Give a plan, a recovery or an upgrade as JSON: keys in the model's order, a newline at its end."""
+    """Return a plan, a recovery or an upgrade as JSON: keys in the model's order, a newline at its end."""
     # a template can contain half of a surrogate pair, which a file can contain only as a JSON escape
     return told.model_dump_json(indent=2).encode("utf-8", "backslashreplace").decode("utf-8") + "\n"
 
 
 def recovery_text(recovery: Recovery) -> str:
-    """Give a recovery for a terminal: commands are on lines of their own, so that they can be copied."""
+    """Return a recovery for a terminal: commands are on lines of their own, so that they can be copied."""
     lines = [f"{recovery.environment}: {recovery.verdict}"]
     for refusal in recovery.refusals:
         lines += ["", f"refused: {refusal.why}", f"  do instead: {refusal.what_works}"]
@@ -74,7 +74,7 @@ def recovery_text(recovery: Recovery) -> str:
 
 
 def upgrade_text(upgrade: Upgrade) -> str:
-    """Give an upgrade for a terminal: commands are on lines of their own, so that they can be copied."""
+    """Return an upgrade for a terminal: commands are on lines of their own, so that they can be copied."""
     lines = [f"{upgrade.environment}: {upgrade.verdict}"]
     for thing in upgrade.things:
         state = {True: "outdated", False: "up to date", None: "unknown whether outdated"}[thing.is_old]

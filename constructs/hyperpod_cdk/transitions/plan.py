@@ -90,7 +90,7 @@ def plan(
     room: Room | None = None,
     left: Mapping[tuple[str, str], str] | None = None,
 ) -> Plan:
-    """Give the fewest steps from ``base``, which is deployed, to ``head``.
+    """Return the fewest steps from ``base``, which is deployed, to ``head``.
 
     ``importers`` are the stacks that AWS names for exports that are removed or changed (``needs.going``), None if it
     was not asked, ``blockers`` other reasons to refuse, ``takes`` the removed nodes that no deployment created,
@@ -140,7 +140,7 @@ def plan(
 
 
 def _here(base: Assembly, head: Assembly) -> tuple[Assembly, list[str]]:
-    """Give the base without the stacks of another environment, and the names of these: no deployment touches them.
+    """Return the base without the stacks of another environment, and the names of these: no deployment touches them.
 
     An environment is known by its name, account and Region.
     """
@@ -184,7 +184,7 @@ def _needs(base: Assembly, head: Assembly, changes: Sequence[ResourceChange] | N
 
 
 def _leg(base: Assembly, head: Assembly, found: Needs, between: Sequence[Between] = ()) -> _Leg | CircleError:
-    """Give the steps from one state to the other; the circle if no order works."""
+    """Return the steps from one state to the other; the circle if no order works."""
     dependencies = {stack.name: stack.dependencies for stack in (*base.stacks, *head.stacks)}
     try:
         ordered = batches(found.actions, found.orders, dependencies)
@@ -194,7 +194,7 @@ def _leg(base: Assembly, head: Assembly, found: Needs, between: Sequence[Between
 
 
 def _legs(base: Assembly, head: Assembly, found: Needs, room: Room, *, forms: int = _FORMS) -> list[_Leg] | CircleError:
-    """Give the parts of the plan, more than one if stacks have to be deployed in an intermediate form first.
+    """Return the parts of the plan, more than one if stacks have to be deployed in an intermediate form first.
 
     The circle, or what would be one, if that does not help either.
     """
@@ -216,7 +216,7 @@ def _no_way(leg: _Leg | CircleError) -> CircleError:
 
 
 def betweens(base: Assembly, head: Assembly, room: Room | None = None) -> list[Between]:
-    """Give the stacks that have to be deployed in an intermediate form before the head, in that form.
+    """Return the stacks that have to be deployed in an intermediate form before the head, in that form.
 
     None if the order of stacks is enough, or if no form helps.
     """
@@ -322,7 +322,7 @@ def _assembly(base: Assembly, head: Assembly, state: Mapping[str, Stack]) -> Ass
 
 
 def _emptied(state: Mapping[str, Stack], batch: Batch, name: str) -> Stack:
-    """Give a deleted stack: without its resources, each of which then has its own fate, after those that use it."""
+    """Return a deleted stack: without its resources, each of which then has its own fate, after those that use it."""
     users = tuple(each for each in batch.stacks if name in state[each].dependencies)
     template = {**state[name].template, "Resources": {}, "Outputs": {}}
     return replace(state[name], template=template, dependencies=users)
@@ -607,7 +607,7 @@ def _by_minors(each: ResourceEffect, refused: Sequence[PropertyEffect], word: st
 
 
 def _replacing(radius: BlastRadius) -> dict[tuple[str, str], str]:
-    """Give the properties because of which a resource is replaced, by its stack and name or logical ID.
+    """Return the properties because of which a resource is replaced, by its stack and name or logical ID.
 
     Deployed stacks have no constructs, so their exports have logical IDs as names.
     """

@@ -49,7 +49,7 @@ class Recovering:
     pause: Callable[[float], None] = time.sleep
 
     def read(self) -> Recovery:
-        """Give the state and the solutions; changes nothing. Raises AssemblyError if AWS does not answer."""
+        """Return the state and the solutions; changes nothing. Raises AssemblyError if AWS does not answer."""
         return read_recovery(self.aws(), self.head)
 
     def run(self) -> bool:

@@ -158,7 +158,7 @@ class _Reading:
         return [each for each in described if each["StackName"] in self.found.statuses]
 
     def _place(self, stuck: Stuck) -> tuple[bool, int]:
-        """Give a stack's place in the order: each stack before those on which it depends, deleted ones last."""
+        """Return a stack's place in the order: each stack before those on which it depends, deleted ones last."""
         names = [each.name for each in (*self.found.base.stacks, *self.head.assembly.stacks)]
         place = names.index(stuck.stack) if stuck.stack in names else len(names)
         is_deletion = stuck.way in (Way.DELETE, Way.DELETE_NEVER_MADE)
@@ -167,7 +167,7 @@ class _Reading:
     def _stuck(
         self, described: Mapping[str, Any], sets: Sequence[OpenChangeSet], kept: Sequence[Kept]
     ) -> Stuck | Refusal | str | None:
-        """Give what has happened to a stack, or None; a refusal or a note if it is not proven to be ours."""
+        """Return what has happened to a stack, or None; a refusal or a note if it is not proven to be ours."""
         name, status = str(described["StackName"]), str(described["StackStatus"])
         is_in_file = name in self.head.assembly.by_name
         is_protected = bool(described.get("EnableTerminationProtection"))
@@ -257,7 +257,7 @@ class _Reading:
             yield f"{name} / {resource.name} ({noun(kind)} {physical}): {_holds(kind)}"
 
     def _resource(self, stack: str, logical_id: str, kind: str) -> Resource:
-        """Give a resource as it is deployed, else as the file has it; without either nothing says that it is kept."""
+        """Return a resource as it is deployed, else as the file has it; without either nothing says that it is kept."""
         for side in (self.found.base, self.found.head):
             found = side.find(stack, logical_id)
             if found is not None and found.type == kind:
@@ -324,7 +324,7 @@ class _Reading:
         )
 
     def _listed(self, described: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-        """Give the resources of a stack: logical ID, type and physical ID."""
+        """Yield the resources of a stack: logical ID, type and physical ID."""
         summaries = self.aws.pages(
             "cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=described["StackId"]
         )
@@ -395,7 +395,7 @@ _NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
 
 def _deleted(stack: Mapping[str, Any]) -> datetime:
-    """Give when a stack was deleted; without a time it counts as deleted last."""
+    """Return when a stack was deleted; without a time it counts as deleted last."""
     found = stack.get("DeletionTime")
     return found if isinstance(found, datetime) else datetime.max.replace(tzinfo=UTC)
 
@@ -410,7 +410,7 @@ def _holds(kind: str) -> str:
 
 
 def _let_go(stack: str, events: Sequence[Event]) -> Iterator[Kept]:
-    """Give what a stack retained when it left the template, or when a creation was rolled back."""
+    """Yield what a stack retained when it left the template, or when a creation was rolled back."""
     for each in events:
         if each["ResourceStatus"] == "DELETE_SKIPPED" and each.get("PhysicalResourceId"):
             yield Kept(

@@ -72,7 +72,7 @@ class Verdict:
 
 
 def swaps(base: Assembly, head: Assembly, *, with_changed: bool = False) -> list[Swap]:
-    """Give the removed groups with nodes of clusters that stay, with the new ones for the same kind of job.
+    """Return the removed groups with nodes of clusters that stay, with the new ones for the same kind of job.
 
     Jobs for accelerators move only to accelerators. Restricted groups cannot be added first. ``with_changed``: also
     changed groups, which are created again if HyperPod refuses the change and they are removed first.
@@ -107,7 +107,7 @@ def parts(swap: Swap) -> list[Swap]:
 
 
 def moves(before: Assembly, after: Assembly) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Give each removed group with nodes, with the groups before and after that run the same kind of job."""
+    """Yield each removed group with nodes, with the groups before and after that run the same kind of job."""
     clusters = dict.fromkeys((each.cluster.stack, each.cluster.logical_id) for each in instance_groups(before))
     for cluster in clusters:
         old, new = _of(before, cluster), _of(after, cluster)
@@ -175,7 +175,7 @@ class _Asked:
 
 
 def verdict(room: Room, base: Assembly, swap: Swap) -> Verdict:
-    """Say whether there is room for the new groups of a swap while the old ones run."""
+    """Return whether there is room for the new groups of a swap while the old ones run."""
     told = [_by_plan(room, plan, swap) for plan in dict.fromkeys(each.plan for each in swap.new if each.plan)]
     if any(not each.types for each in swap.new):
         told.append(Verdict(has_room=None, says="the instance type is known only at deployment"))
@@ -216,7 +216,7 @@ class _Limit:
 
 
 def _limits(swap: Swap) -> Iterator[_Limit]:
-    """Give the quotas that new groups use. A flexible group uses the first of its types first."""
+    """Yield the quotas that new groups use. A flexible group uses the first of its types first."""
     markets = dict.fromkeys(_market(each) for each in swap.new if each.types)
     for kind, on_spot in markets:
         prefix = _SPOT_TOTAL if on_spot else _TOTAL
@@ -301,7 +301,7 @@ def _is_alike(one: InstanceGroup, other: InstanceGroup) -> bool:
 
 
 def _kinds(types: Sequence[str]) -> Iterator[str]:
-    """Give the maker of the accelerators of these types; nothing for a type that the catalog does not know.
+    """Yield the maker of the accelerators of these types; nothing for a type that the catalog does not know.
 
     A job is built for the accelerators of one maker (``nvidia-h100``, ``aws-trainium2``), and can use newer ones of it.
     """

@@ -72,7 +72,7 @@ class Person(Protocol):
 
 @contextmanager
 def held(head: Source) -> Iterator[Source]:
-    """Give a head whose files no other process writes, so that what was shown is what is deployed.
+    """Yield a head whose files no other process writes, so that what was shown is what is deployed.
 
     An assembly in a folder of the user is copied: ``cdk synth`` may write it again, and the CDK CLI writes into what it
     deploys. Raises AssemblyError if the copy differs from what was read.
@@ -249,7 +249,7 @@ class Deployment:
         return found
 
     def _seen(self, step: Step) -> dict[str, set[str]]:
-        """Give the existing events of the deployed stacks; a new stack cannot have left anything behind."""
+        """Return the existing events of the deployed stacks; a new stack cannot have left anything behind."""
         found: dict[str, set[str]] = {}
         for name in step.stacks:
             try:
@@ -283,7 +283,7 @@ class Deployment:
 
     @contextmanager
     def _assembly(self, step: Step) -> Iterator[Path]:
-        """Give the folder of a step's assembly: the head's, or one that is written for it from the deployed stacks."""
+        """Yield the folder of a step's assembly: the head's, or one that is written for it from the deployed stacks."""
         folder = self.head.assembly.folder
         if folder is None:
             raise AssemblyError("the assembly to deploy is not in a folder")
@@ -523,7 +523,7 @@ def _put_back(aws: Api, deletion: _Deletion, say: Callable[[str], None]) -> None
 
 
 def _outline(step: Step) -> tuple[Any, ...]:
-    """Give the parts of a step that a person has confirmed; durations and words may differ.
+    """Return the parts of a step that a person has confirmed; durations and words may differ.
 
     The commands of a deletion say which protection is disabled.
     """
@@ -532,7 +532,8 @@ def _outline(step: Step) -> tuple[Any, ...]:
 
 
 def _reasons(aws: Api, stack_id: str, status: str, reason: str) -> list[str]:
-    """Give where the last deletion failed and why, as CloudFormation says it, else the reason of the stack's status."""
+    """Return where the last deletion failed and why, as CloudFormation says it, else the reason of the stack's
+    status."""
     told: list[str] = []
     if status == _KEPT:
         try:

@@ -147,7 +147,7 @@ def _grown_refusal(which: str, before: int, capacity: int, wanted: int) -> Refus
 
 
 def _left(aws: Api, stack: str, wanted: Collection[str]) -> dict[str, str]:
-    """Give why CloudFormation gave up on the deletion of resources, if that was their last event."""
+    """Return why CloudFormation gave up on the deletion of resources, if that was their last event."""
     events: list[Any] = aws.pages("cloudformation", "describe_stack_events", "StackEvents", StackName=stack)
     last: dict[str, Any] = {}
     for each in events:
@@ -162,13 +162,13 @@ def _left(aws: Api, stack: str, wanted: Collection[str]) -> dict[str, str]:
 
 
 def kept_in_the_way(old: Stack, new: Stack) -> list[Resource]:
-    """Give what a stack removed and retained, and the new resource with the same name or block."""
+    """Return what a stack removed and retained, and the new resource with the same name or block."""
     again = {**_made_again(old, new), **{key: each for key, each in new.resources.items() if each.type in _ONCE}}
     return [each for key, each in again.items() if key not in old.resources and each.is_kept_on_delete]
 
 
 def _made_again(old: Stack, new: Stack) -> dict[str, Resource]:
-    """Give the new resources of a deployed stack with a name that an earlier one may have had.
+    """Return the new resources of a deployed stack with a name that an earlier one may have had.
 
     A name that contains the ID of another new resource, as that of a file system's group does, is different each time.
     """
@@ -218,7 +218,7 @@ def _taken_blocks(aws: Api, old: Stack, new: Stack) -> list[Refusal]:
 
 
 def _ids(aws: Api, stack: str) -> dict[str, str]:
-    """Give the physical IDs of a stack's resources, by logical ID."""
+    """Return the physical IDs of a stack's resources, by logical ID."""
     rows: list[Any] = aws.pages("cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=stack)
     return {str(each["LogicalResourceId"]): str(each.get("PhysicalResourceId") or "") for each in rows}
 
@@ -301,7 +301,7 @@ def _block_refusal(stack: str, name: str, wanted: str, vpc: str, taken: str) -> 
 
 
 def _kept(aws: Api, stack: str, made: Mapping[str, Resource]) -> dict[str, str]:
-    """Give the names of what a stack has retained, by logical ID, if that was its last event."""
+    """Return the names of what a stack has retained, by logical ID, if that was its last event."""
     events: list[Any] = aws.pages("cloudformation", "describe_stack_events", "StackEvents", StackName=stack)
     last: dict[str, Any] = {}
     for each in events:

@@ -37,13 +37,13 @@ documents for neither that leaving it out turns it off (SageMaker API, UpdateClu
 
 
 def kubernetes_objects(assembly: Assembly, resource: Resource) -> Iterator[dict[str, Any]]:
-    """Give the Kubernetes objects of a custom resource, with references resolved as far as templates show them."""
+    """Yield the Kubernetes objects of a custom resource, with references resolved as far as templates show them."""
     if resource.type.startswith("Custom::"):
         yield from objects(resolve(assembly, resource.stack, resource.properties))
 
 
 def orders(base: Assembly, head: Assembly) -> Iterator[Order]:
-    """Give the orders that CloudFormation does not check.
+    """Yield the orders that CloudFormation does not check.
 
     HyperPod's Karpenter drains the nodes of a deleted pool only while it runs, so pools are deleted before it is
     disabled.

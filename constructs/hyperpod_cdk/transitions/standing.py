@@ -82,12 +82,12 @@ class Standing:
 
 
 def way_of(status: str) -> Way:
-    """Give how a stack gets out of a status; unknown for a status that is newer than ``WAYS``."""
+    """Return how a stack gets out of a status; unknown for a status that is newer than ``WAYS``."""
     return WAYS.get(status, Way.NONE_KNOWN)
 
 
 def recovers(word: str) -> str:
-    """Give the command for stacks that accept no deployment."""
+    """Return the command for stacks that accept no deployment."""
     return f"hyperpod-cdk recover {word}"
 
 
@@ -208,7 +208,7 @@ def read_to_destroy(aws: Api, head: Assembly) -> Standing:
 
 
 def _as_in_file(deployed: Stack, stated: Stack | None) -> Stack:
-    """Give a stack with what only the file shows: its other dependencies, and the names of its constructs."""
+    """Return a stack with what only the file shows: its other dependencies, and the names of its constructs."""
     if stated is None:
         return deployed
     dependencies = tuple(dict.fromkeys([*deployed.dependencies, *stated.dependencies]))
@@ -340,12 +340,12 @@ def _strangers(base: Assembly, head: Assembly) -> Iterator[Stack]:
 
 
 def _digest(stack: Stack) -> str:
-    """Give a short identifier of a template: the beginning of the SHA-256 of its JSON, with sorted keys."""
+    """Return a short identifier of a template: the beginning of the SHA-256 of its JSON, with sorted keys."""
     return hashlib.sha256(json.dumps(stack.template, sort_keys=True, default=str).encode()).hexdigest()[:12]
 
 
 def is_ours(aws: Api, name: str, status: str, own: Stack | None, *, is_imported: bool = False) -> bool | None:
-    """Say whether a stack without resources is proven to be of an environment, whose stack of that name is ``own``.
+    """Return whether a stack without resources is proven to be of an environment, whose stack of that name is ``own``.
 
     The proof is its last template or, before anything was created, those of its change sets; None if it has none.
     ``is_imported``: an import created it and failed, which its events prove. Raises NotAnswered.

@@ -105,7 +105,7 @@ class Takeover:
 
 
 def planned(aws: Api, head: Assembly, cluster: str) -> Takeover:
-    """Give the plan to take over a cluster and its role into the stacks of ``head``. Raises NotAnswered."""
+    """Return the plan to take over a cluster and its role into the stacks of ``head``. Raises NotAnswered."""
     with reading(f"the existing resources of {cluster}"):
         return _planned(aws, head, cluster)
 
@@ -203,7 +203,7 @@ def _groups_of(cluster: Resource) -> list[Mapping[str, Any]]:
 def _role_to_take(
     answer: Mapping[str, Any], head: Assembly, cluster: Resource
 ) -> tuple[tuple[Resource, str] | None, list[str]]:
-    """Give the execution role of the stacks with the one of the groups that get it, or why there is none."""
+    """Return the execution role of the stacks with the one of the groups that get it, or why there is none."""
     made: Resource | None = None
     ours = set()
     for each in _groups_of(cluster):
@@ -343,7 +343,7 @@ def _take_beside(head: Assembly, standing: Standing) -> Taken:
 
 
 def _in_order(head: Assembly, first: Sequence[Taken], beside: Sequence[Taken]) -> tuple[Taken, ...]:
-    """Give the resources stack by stack, those that may not import after those that certainly do.
+    """Return the resources stack by stack, those that may not import after those that certainly do.
 
     Policy and quotas refer to the cluster, which is an output of its stack.
     """
@@ -365,7 +365,7 @@ def _in_order(head: Assembly, first: Sequence[Taken], beside: Sequence[Taken]) -
 
 
 def _outputs(head: Assembly, stack: Stack, logical_id: str) -> dict[str, Any]:
-    """Give the outputs of a stack that are a value of one of its resources."""
+    """Return the outputs of a stack that are a value of one of its resources."""
     resource = stack.resources[logical_id]
     return {
         key: output
@@ -384,7 +384,7 @@ def _body(kind: str, properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _as_it_stands(aws: Api, each: Taken, taken: Sequence[Taken]) -> Taken:
-    """Say whether its stack has it; raises NotAnswered if the stack has resources that no takeover starts with."""
+    """Return whether its stack has it; raises NotAnswered if the stack has resources that no takeover starts with."""
     rows = _rows(aws, each.stack.name)
     ours = {other.logical_id: other.id for other in taken if other.stack.name == each.stack.name}
     mine = [row for row in rows if row["LogicalResourceId"] == each.logical_id]
@@ -414,7 +414,7 @@ def _rows(aws: Api, stack: str) -> Sequence[Mapping[str, Any]]:
 
 
 def _owner(aws: Api, each: Taken) -> str | None:
-    """Give the stack that owns a resource; None if none does."""
+    """Return the stack that owns a resource; None if none does."""
     try:
         rows = aws.call("cloudformation", "describe_stack_resources", PhysicalResourceId=each.id)["StackResources"]
     except Refused as refused:
@@ -469,7 +469,7 @@ def _are_groups(value: Any) -> bool:
 
 
 def _judged(head: Assembly, taken: Sequence[Taken]) -> tuple[list[str], tuple[str, ...]]:
-    """Give why the next deployment is refused, and what it changes of the imported resources."""
+    """Return why the next deployment is refused, and what it changes of the imported resources."""
     ids = _ids(taken)
     names = dict.fromkeys(each.stack.name for each in taken)
     base = Assembly(
@@ -617,7 +617,7 @@ class Import:
 
 
 def lines(takeover: Takeover) -> Iterator[str]:
-    """Give the plan of a takeover as lines."""
+    """Yield the plan of a takeover as lines."""
     if takeover.refusals:
         yield f"{takeover.cluster} cannot be taken over:"
         yield from (f"  {each}" for each in takeover.refusals)

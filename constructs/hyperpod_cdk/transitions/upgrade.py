@@ -79,7 +79,7 @@ def upgrade(
     library: str,
     now: datetime,
 ) -> tuple[Upgrade, dict[str, str]]:
-    """Give what is outdated and the steps, and the texts of the files that the first step writes, by path.
+    """Return what is outdated and the steps, and the texts of the files that the first step writes, by path.
 
     ``text`` is that of the environment file, ``file`` and ``argument`` how users name it, ``library`` the installed
     version. Without AWS's answers the versions in the file are used as the deployed versions.
@@ -140,7 +140,7 @@ class _Upgrade:
     # what is old
 
     def things(self, library: str) -> Iterator[Aged]:
-        """Give a row for everything with a version, in the order in which it is upgraded."""
+        """Yield a row for everything with a version, in the order in which it is upgraded."""
         yield Aged(
             what="hyperpod-cdk",
             stands=library,
@@ -225,7 +225,7 @@ class _Upgrade:
         return self._ages.is_asked and self._ages.is_deployed is not False and bool(self._ages.skipped)
 
     def notes(self) -> Iterator[str]:
-        """Give notes on all steps."""
+        """Yield notes on all steps."""
         if self._is_unread and self._ages.kubernetes is None:
             yield (
                 f"The version of {self._environment.eks_cluster_name} could not be read: the steps start at that of the"
@@ -259,7 +259,7 @@ class _Upgrade:
     # the steps
 
     def steps(self) -> Iterator[tuple[UpgradeStep, dict[str, str]]]:
-        """Give each step with the files that it writes; the environment file has an empty name. Raises _StopError."""
+        """Yield each step with the files that it writes; the environment file has an empty name. Raises _StopError."""
         if self._asked.library:
             yield self._library(), {}
         if self._asked.kubernetes is not None:
@@ -339,7 +339,7 @@ class _Upgrade:
         )
 
     def _until(self) -> datetime | None:
-        """Give until when EKS can roll the control plane back, counted from the end of its upgrade: a lower bound.
+        """Return until when EKS can roll the control plane back, counted from the end of its upgrade: a lower bound.
 
         None if it was not upgraded, or that is unknown.
         """
@@ -363,7 +363,8 @@ class _Upgrade:
         return f"{when} EKS can roll it back by one minor version: {self._rollback(target)}"
 
     def _pins(self, minor: str, *, newest: bool) -> dict[DataPath, str]:
-        """Give the add-on versions to write for a minor version: for those that do not fit, or all with newer ones."""
+        """Return the add-on versions to write for a minor version: for those that do not fit, or all with newer
+        ones."""
         pins: dict[DataPath, str] = {}
         for name in self._addons:
             offers = self._ages.offers.get(name)
@@ -396,7 +397,7 @@ class _Upgrade:
         return all(self._pinned(name) in {None, stands} for name, stands in self._ages.addons.items())
 
     def _blind(self, name: str, pinned: str | None, minor: str) -> dict[DataPath, str]:
-        """Give the version to write if AWS does not show which fit: one of its user guide, if not older."""
+        """Return the version to write if AWS does not show which fit: one of its user guide, if not older."""
         named = addon_rows.published(name, minor)
         if pinned is None or pinned == named:
             return {}
@@ -420,7 +421,7 @@ class _Upgrade:
     def _in_file(
         self, kind: UpgradeKind, title: str, changes: Mapping[DataPath, str], *, back: str = _AGAIN
     ) -> Iterator[tuple[UpgradeStep, dict[str, str]]]:
-        """Give the step that writes values into the file as it is after the steps before, and deploys it."""
+        """Yield the step that writes values into the file as it is after the steps before, and deploys it."""
         edits = self._write(changes)
         if not edits and kind is not UpgradeKind.KUBERNETES and self._is_deployed():
             return
@@ -588,7 +589,7 @@ def _release(version: str | None) -> tuple[int, ...]:
 
 
 def _minors(versions: Sequence[str]) -> str:
-    """Give Kubernetes minor versions in order, consecutive ones as a range."""
+    """Return Kubernetes minor versions in order, consecutive ones as a range."""
     numbers = [int(each.partition(".")[2]) for each in versions]
     if len(versions) > 2 and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
         return f"{versions[0]} to {versions[-1]}"

@@ -116,7 +116,7 @@ class Book:
 
 
 def known_types(environment: Environment, group: AnyGroup) -> list[InstanceType]:
-    """Give the numbers of the group's types, without unknown types, which another rule reports."""
+    """Return the numbers of the group's types, without unknown types, which another rule reports."""
     rows = (environment.instance_type(name) for name in group.all_instance_types)
     return [row for row in rows if row is not None]
 

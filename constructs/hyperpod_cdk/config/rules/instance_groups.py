@@ -338,7 +338,7 @@ def efa_groups_share_a_zone(environment: Environment) -> Iterator[Problem]:
 
 
 def _told_apart(group: AnyGroup, other: AnyGroup) -> bool:
-    """Say whether a label of their nodes lets a job choose one of the two."""
+    """Return whether a label of their nodes lets a job choose one of the two."""
     labels, others = (each.labels if isinstance(each, InstanceGroup) else {} for each in (group, other))
     return any(key in others and others[key] != value for key, value in labels.items())
 

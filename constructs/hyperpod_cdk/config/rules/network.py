@@ -21,7 +21,7 @@ BOOK = Book()
 
 
 def zone_problem(environment: Environment, az_id: str, *, key: str) -> str | None:
-    """Say why ``az_id`` is not a zone of the environment's region, or give None."""
+    """Say why ``az_id`` is not a zone of the environment's region, or return None."""
     return regions.az_id_problem(az_id, region=environment.region, key=key)
 
 

@@ -17,7 +17,7 @@ BOOK = Book()
 
 
 def sections(environment: Environment) -> Iterator[tuple[DataPath, Notify]]:
-    """Give the section if the file has one."""
+    """Yield the section if the file has one."""
     if environment.notify is not None:
         yield ("notify",), environment.notify
 

@@ -50,7 +50,7 @@ def handle(event: Mapping[str, Any], context: Any, *, clients: Clients, put: Put
 
 
 def node_counts(properties: Properties, sagemaker: Any) -> dict[str, int]:
-    """Give ``Count0``, ``Count1`` ... in the order of ``Groups``: what each has to have so that none loses a node.
+    """Return ``Count0``, ``Count1`` ... in the order of ``Groups``: what each has to have so that none loses a node.
 
     Zero where Karpenter does not scale the cluster (yet) or there is no such cluster or group. An error of AWS is
     raised: a deployment that does not know the counts would remove the nodes.

@@ -57,7 +57,7 @@ class Kind:
     """What a property goes back to when it is taken out of the template; an update without it would leave it."""
 
     def identity(self, properties: Properties) -> tuple[str, ...]:
-        """Give what cannot be changed in place; another value means another resource."""
+        """Return what cannot be changed in place; another value means another resource."""
         target = properties.get("ComputeQuotaTarget") or {}
         return (
             str(properties.get("Name", "")),
@@ -66,11 +66,11 @@ class Kind:
         )
 
     def id_of(self, arn: str) -> str:
-        """Give the twelve-character id that the API takes, from the ARN."""
+        """Return the twelve-character id that the API takes, from the ARN."""
         return arn.rpartition("/")[2]
 
     def is_arn(self, physical_id: str) -> bool:
-        """Say whether a physical id names a resource of this kind, not one that was never made."""
+        """Return whether a physical id names a resource of this kind, not one that was never made."""
         return physical_id.startswith("arn:") and f":{self.operation.replace('_', '-')}/" in physical_id
 
 
@@ -201,7 +201,7 @@ class Governance:
             self.pace.wait(1)
 
     def attributes(self, arn: str) -> Mapping[str, Any]:
-        """Give the attributes of the native type, for Fn::GetAtt."""
+        """Return the attributes of the native type, for Fn::GetAtt."""
         noun = self.kind.noun
         found = self._describe(arn)
         if found is None:
@@ -401,7 +401,7 @@ def owner_of(event: Mapping[str, Any]) -> str:
 
 
 def with_resets(resets: Mapping[str, Any], old: Properties, new: Properties) -> dict[str, Any]:
-    """Give ``new`` with the values of ``resets`` for what ``old`` has and ``new`` has no more, at any depth."""
+    """Return ``new`` with the values of ``resets`` for what ``old`` has and ``new`` has no more, at any depth."""
     wanted = dict(new)
     for name, value in resets.items():
         if name not in old:

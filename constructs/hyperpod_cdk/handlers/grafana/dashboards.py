@@ -729,7 +729,7 @@ DASHBOARDS: tuple[Dashboard, ...] = (
 
 
 def models(cluster_name: str, *, prometheus_type: str = PROMETHEUS_TYPE) -> list[dict[str, Any]]:
-    """Give the dashboards as ``POST /api/dashboards/db`` takes them, with this cluster chosen at first."""
+    """Return the dashboards as ``POST /api/dashboards/db`` takes them, with this cluster chosen at first."""
     text = json.dumps([_model(dashboard, cluster_name) for dashboard in DASHBOARDS])
     there = {"type": prometheus_type, "uid": PROMETHEUS}
     found: list[dict[str, Any]] = json.loads(text.replace(json.dumps(_source(PROMETHEUS)), json.dumps(there)))
@@ -737,7 +737,7 @@ def models(cluster_name: str, *, prometheus_type: str = PROMETHEUS_TYPE) -> list
 
 
 def digest(*chosen: Dashboard) -> str:
-    """Give a text that changes with any dashboard, or with what those that are chosen show."""
+    """Return a text that changes with any dashboard, or with what those that are chosen show."""
     found = [_model(each, "") for each in chosen] or models("")
     return sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()[:16]
 

@@ -91,14 +91,14 @@ def fill(properties: Properties, turn: Turn, ask: Ask) -> None:
 
 
 def prometheus_type(grafana_version: str) -> str:
-    """Give the type of data source that signs requests to Prometheus in this version, or in the newest one."""
+    """Return the type of data source that signs requests to Prometheus in this version, or in the newest one."""
     major = grafana_version.partition(".")[0]
     is_old = major.isdecimal() and int(major) < _FIRST_WITH_A_TYPE_OF_ITS_OWN
     return dashboards.CORE_PROMETHEUS_TYPE if is_old else dashboards.PROMETHEUS_TYPE
 
 
 def data_sources(properties: Properties, prometheus_type: str) -> list[dict[str, Any]]:
-    """Give the data sources as ``POST /api/datasources`` takes them; both read with the workspace's own role.
+    """Return the data sources as ``POST /api/datasources`` takes them; both read with the workspace's own role.
 
     ``ec2_iam_role`` is how Grafana stores what its form calls "Workspace IAM Role".
     """

@@ -190,7 +190,7 @@ def _nothing_to_wait_for(turn: Turn, question: Question) -> str:
 
 
 def _unwaited(question: Question, sagemaker: Any, reason: str) -> dict[str, str]:
-    """Give the attributes of an update that waits for nothing, and which no question to HyperPod may stop."""
+    """Return the attributes of an update that waits for nothing, and which no question to HyperPod may stop."""
     try:
         look = look_at(sagemaker, question.cluster)
     except (BotoCoreError, ClientError, WaitError) as error:
@@ -266,12 +266,12 @@ class Wait:
         LOG.info("waited %s, the next invocation goes on", _minutes(self._waited()))
 
     def _newest_event(self) -> float:
-        """Give the moment of the newest event by AWS's clock, 0 where there is none."""
+        """Return the moment of the newest event by AWS's clock, 0 where there is none."""
         events = self._events(limit=1)
         return float(events[0]["EventTime"].timestamp()) if events else 0.0
 
     def _events(self, *, limit: int = LISTED_EVENTS) -> list[Mapping[str, Any]]:
-        """Give the newest events; none where the cluster has no events, or they cannot be read."""
+        """Return the newest events; none where the cluster has no events, or they cannot be read."""
         found: list[Mapping[str, Any]] = []
         token: dict[str, str] = {}
         try:
@@ -293,7 +293,7 @@ class Wait:
         return found
 
     def _is_hopeless(self) -> bool:
-        """Say whether every awaited group lost each of its nodes at least twice, for one and the same reason.
+        """Return whether every awaited group lost each of its nodes at least twice, for one and the same reason.
 
         Events from before the wait do not count: their cause may be removed since.
         """
@@ -316,7 +316,7 @@ class Wait:
         return True
 
     def _failures(self, look: Look | None) -> list[Failure]:
-        """Give why nodes of the groups did not come, newest first: events in full, then what nodes say themselves."""
+        """Return why nodes of the groups did not come, newest first: events in full, then what nodes say themselves."""
         names = [group.name for group in self._question.groups]
         errors = [
             event

@@ -236,7 +236,7 @@ def missing_nodes(cluster: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _data(metric: str, dimension: str, unit: str, values: Mapping[str, float], now: datetime) -> list[dict[str, Any]]:
-    """Give a metric's values, by those of its dimension, as CloudWatch takes them."""
+    """Return a metric's values, by those of its dimension, as CloudWatch takes them."""
     return [
         {
             "MetricName": metric,
@@ -272,7 +272,7 @@ def _quotas(now: datetime, settings: Settings, clients: Clients) -> Iterator[Mes
 
 
 def used_percent(api: Api, quota: Mapping[str, str]) -> float | None:
-    """Give how much of a quota is used, in percent, or None where it is not known; 100 of one that allows nothing."""
+    """Return how much of a quota is used, in percent, or None where it is not known; 100 of one that allows nothing."""
     try:
         allowed = read_quota(api, "sagemaker", quota["name"], _CODES.get(quota["name"]) or quota["code"] or None)
         use = used(api, quota["use"], Own())
@@ -327,7 +327,7 @@ def _failed_checks(logs: Any, group: str, begins: datetime, ends: datetime, sett
 
 
 def _logged(logs: Any, **question: Any) -> list[Mapping[str, Any]]:
-    """Give the lines of all pages: one may be empty though others follow (API reference, FilterLogEvents)."""
+    """Return the lines of all pages: one may be empty though others follow (API reference, FilterLogEvents)."""
     lines: list[Mapping[str, Any]] = []
     token: dict[str, str] = {}
     while True:
@@ -351,7 +351,7 @@ def _plan(sagemaker: Any, arn: str, begins: datetime, ends: datetime, settings: 
 
 
 def plan_messages(plan: Mapping[str, Any], begins: datetime, ends: datetime, settings: Settings) -> Iterator[Message]:
-    """Give a message for each moment of a plan after ``begins``, up to ``ends``.
+    """Yield a message for each moment of a plan after ``begins``, up to ``ends``.
 
     Those are its starts and ends, and the times before them at which a team has to prepare. A block that begins where
     another ends, as an extension does, goes on with it.
@@ -384,7 +384,7 @@ def plan_messages(plan: Mapping[str, Any], begins: datetime, ends: datetime, set
 
 
 def blocks(plan: Mapping[str, Any]) -> list[tuple[datetime, datetime]]:
-    """Give starts and ends of a plan's blocks, those that follow on each other as one; none without times."""
+    """Return starts and ends of a plan's blocks, those that follow on each other as one; none without times."""
     rows = plan.get("ReservedCapacitySummaries") or [plan]
     spans = sorted(
         (_utc(row["StartTime"]), _utc(row["EndTime"])) for row in rows if row.get("StartTime") and row.get("EndTime")

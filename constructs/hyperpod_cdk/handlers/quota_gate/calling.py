@@ -62,7 +62,7 @@ class Boto3Api:
         return answer
 
     def listed(self, service: str, operation: str, key: str, **params: Any) -> Listed:
-        """Give the items of the pages that come, or those that came before."""
+        """Return the items of the pages that come, or those that came before."""
 
         def ask() -> Listed:
             items: list[Any] = []

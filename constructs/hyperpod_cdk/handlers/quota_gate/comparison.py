@@ -125,7 +125,7 @@ class Usage:
 
     @property
     def why_it_is_unread(self) -> str:
-        """Give the reasons, each once."""
+        """Return the reasons, each once."""
         return ", ".join(dict.fromkeys(each.reason for each in self.unread))
 
 
@@ -169,7 +169,7 @@ class Verdict:
 
 
 def normalized(name: str) -> str:
-    """Give ``name`` in the form in which quota names are compared.
+    """Return ``name`` in the form in which quota names are compared.
 
     Case, punctuation, the word "of" and a "cluster" before the instance type do not count, since AWS writes "Maximum
     number instances" and ``cluster-ml-r7i-12xlarge`` too. ``catalog.quotas.normalized`` gives the same.
@@ -212,7 +212,7 @@ def judge(requirement: Requirement, reading: Reading, *, region: str, environmen
 
 
 def most_left(reading: Reading) -> float | None:
-    """Give the most that others can leave of the quota, at least 0; None where the quota was not read.
+    """Return the most that others can leave of the quota, at least 0; None where the quota was not read.
 
     It is what they leave where ``reading.used.is_whole``, and could be less elsewhere.
     """
@@ -220,7 +220,7 @@ def most_left(reading: Reading) -> float | None:
 
 
 def asked_for(requirement: Requirement, reading: Reading) -> float | None:
-    """Give the value to request: needed, used by others and spare; None where the quota suffices or was not read.
+    """Return the value to request: needed, used by others and spare; None where the quota suffices or was not read.
 
     None, too, where others may use more than was read: AWS keeps one open request for a quota, and a second one, for
     what turns out to be missing, waits for the first.
@@ -232,7 +232,7 @@ def asked_for(requirement: Requirement, reading: Reading) -> float | None:
 
 
 def to_properties(requirements: Iterable[Requirement]) -> list[dict[str, str]]:
-    """Give requirements as CloudFormation properties: CamelCase names, everything as text, defaults left out."""
+    """Return requirements as CloudFormation properties: CamelCase names, everything as text, defaults left out."""
     return [
         {
             _camel(field.name): _text(getattr(requirement, field.name))
@@ -244,7 +244,7 @@ def to_properties(requirements: Iterable[Requirement]) -> list[dict[str, str]]:
 
 
 def from_properties(properties: Iterable[Mapping[str, Any]]) -> tuple[Requirement, ...]:
-    """Give the requirements that ``to_properties`` wrote; raises ValueError for others."""
+    """Return the requirements that ``to_properties`` wrote; raises ValueError for others."""
     return tuple(_requirement(each) for each in properties)
 
 

@@ -110,7 +110,7 @@ def handle(
 
 
 def answer(event: Mapping[str, Any], outcome: Outcome, log: str) -> Answer:
-    """Give what CloudFormation is told, as much of it as fits; what is cut is in ``log``."""
+    """Return what CloudFormation is told, as much of it as fits; what is cut is in ``log``."""
     _log(outcome)
     most = room(event)
     if outcome.refused:
@@ -243,7 +243,7 @@ def _question(event: Mapping[str, Any]) -> Question:
 
 
 def _accepted(properties: Any) -> Sequence[Requirement]:
-    """Give the requirements that the gate let pass before this update; none where it only warned."""
+    """Return the requirements that the gate let pass before this update; none where it only warned."""
     try:
         question = Question.of(properties)
     except (AttributeError, GateError, TypeError, ValueError):

@@ -43,7 +43,7 @@ class NotAnswered(Exception):  # noqa: N818 - an answer that is missing, not a f
 
 
 def quoted(said: str) -> str:
-    """Give AWS's own sentence as the end of ours; empty where AWS wrote none."""
+    """Return AWS's own sentence as the end of ours; empty where AWS wrote none."""
     return f'; AWS says: "{said}"' if said else ""
 
 
@@ -67,7 +67,7 @@ class Listed:
     missing: NotAnswered | None = None
 
     def whole(self) -> list[Any]:
-        """Give the items where all pages came; raises ``missing`` else."""
+        """Return the items where all pages came; raises ``missing`` else."""
         if self.missing is not None:
             raise copy.copy(self.missing) from self.missing.__cause__
         return list(self.items)
@@ -125,7 +125,7 @@ class Own:
 
 
 def read_quota(api: Api, service: str, name: str, code: str | None = None) -> Quota:
-    """Give the quota whose normalised name is ``name``.
+    """Return the quota whose normalised name is ``name``.
 
     Raises NoSuchQuota where the service has none of that name, NotTold where AWS does not know its value.
     ``code`` is tried first. Where it leads to another name, or nowhere, or where there is no permission to ask by it,
@@ -175,7 +175,7 @@ def _listed_quota(api: Api, service: str, wanted: str) -> Quota:
 
 
 def is_gone(code: str, message: str) -> bool:
-    """Say whether an error of SageMaker's Describe operations means that there is no such thing.
+    """Return whether an error of SageMaker's Describe operations means that there is no such thing.
 
     botocore's model names ResourceNotFound; several of them say ValidationException for what is not there.
     """
@@ -206,7 +206,7 @@ def used(api: Api, kind: str, own: Own) -> Usage:
 
 
 def calls_of(kind: str) -> tuple[str, ...]:
-    """Give the IAM actions that ``used`` needs for a kind; for this API they are the calls it makes."""
+    """Return the IAM actions that ``used`` needs for a kind; for this API they are the calls it makes."""
     return _ACTIONS[kind.partition(":")[0]]
 
 
@@ -392,7 +392,7 @@ def _reserved_instances(api: Api, _own: Own, instance_type: str) -> Usage:
 
 
 def _largest_block(plan: Mapping[str, Any], instance_type: str) -> float:
-    """Give the instances of a plan; its blocks follow each other in time, so they do not add up."""
+    """Return the instances of a plan; its blocks follow each other in time, so they do not add up."""
     blocks = plan.get("ReservedCapacitySummaries", ())
     counts = [block["TotalInstanceCount"] for block in blocks if block["InstanceType"] == instance_type]
     return float(max(counts, default=0))
@@ -426,12 +426,12 @@ def _internet_gateways(api: Api, own: Own, _detail: str) -> Usage:
 
 
 def _zones(subnets: _Seen) -> _Seen:
-    """Give pairs of a subnet's ID and the ID of its zone."""
+    """Return pairs of a subnet's ID and the ID of its zone."""
     return _pairs(subnets, lambda subnet: (str(subnet["SubnetId"]), str(subnet["AvailabilityZoneId"])))
 
 
 def _whose(vpcs: _Seen, own: Own) -> _Seen:
-    """Give pairs of a VPC's ID and whether it is the environment's own."""
+    """Return pairs of a VPC's ID and whether it is the environment's own."""
     return _pairs(vpcs, lambda vpc: (str(vpc["VpcId"]), _is_own(vpc, own)))
 
 
@@ -446,7 +446,7 @@ def _pairs(seen: _Seen, pair: Callable[[Any], tuple[str, Any]]) -> _Seen:
 
 
 def _looked_up(pairs: _Seen, default: ResultT) -> Callable[[str], ResultT | None]:
-    """Give what finds the value to a name: ``default`` where there is none, None where it may not have been read."""
+    """Return what finds the value to a name: ``default`` where there is none, None where it may not have been read."""
     values: dict[str, ResultT] = dict(pairs.things)
     otherwise = default if pairs.is_whole else None
     return lambda name: values.get(name, otherwise)
@@ -497,7 +497,7 @@ def _interfaces_of_others(api: Api, own: Own, az_id: str, nodes: _Seen) -> Usage
 
 
 def _places_of_nodes(api: Api, own: Own) -> _Seen:
-    """Give where the nodes of the environment's cluster stand: subnets and security groups, none before it stands."""
+    """Return where the nodes of the environment's cluster stand: subnets and security groups, none before it stands."""
     seen = _cluster_list(api)
     nowhere = _Seen(kind=_CLUSTER, things=())
     names = _pairs(seen, lambda each: (str(each["ClusterName"]), None))

@@ -64,7 +64,7 @@ def deviations(observed: Observed) -> tuple[list[Deviation], Compared]:
 
 
 def range_of(times: Times) -> Duration:
-    """Give the catalog's range for a measurement; the widest if its circumstance is unknown."""
+    """Return the catalog's range for a measurement; the widest if its circumstance is unknown."""
     if times.when is None:
         return durations.widest(times.type, times.action)
     return durations.duration(times.type, times.action, when=times.when)

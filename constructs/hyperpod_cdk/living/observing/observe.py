@@ -154,7 +154,7 @@ def _node(aws: Api, cluster: str, node: str) -> Mapping[str, Any]:
 
 
 def _filled(aws: Api, living: Living, redactor: Redactor) -> tuple[Filled, ...]:
-    """Give the places that have a default of AWS; what was not answered is skipped by drift."""
+    """Return the places that have a default of AWS; what was not answered is skipped by drift."""
     found: dict[tuple[str, str], set[str]] = defaultdict(set)
     resources = [
         each

@@ -23,7 +23,7 @@ class BundleError(ValueError):
 
 
 def text(bundle: Bundle) -> str:
-    """Give the deviations for a terminal of 80 columns; the caller adds what was not read."""
+    """Return the deviations for a terminal of 80 columns; the caller adds what was not read."""
     lines = _wrapped(bundle.verdict)
     for each in bundle.deviations:
         lines += ["", *_wrapped(f"{each.table}: {each.row}")]

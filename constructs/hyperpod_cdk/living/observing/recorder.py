@@ -41,7 +41,7 @@ class Recorder:
         return found
 
     def pages(self, service: str, operation: str, key: str, **params: Any) -> list[Any]:
-        """Give the items of ``key`` of all pages."""
+        """Return the items of ``key`` of all pages."""
         found = self.aws.pages(service, operation, key, **params)
         asked = repr(sorted(params.items()))
         self._keep(Answer(service=service, operation=operation, params=asked, body={key: found}, key=key))

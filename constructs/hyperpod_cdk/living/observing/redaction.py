@@ -46,23 +46,23 @@ class Redactor:
     _given: dict[str, str] = field(default_factory=dict)
 
     def value(self, value: str) -> str:
-        """Give a value of a property: unchanged if it is a number, a version or a word of AWS, else another word."""
+        """Return a value of a property: unchanged if it is a number, a version or a word of AWS, else another word."""
         known = value in vocabulary().terms or value in ("true", "false", "there", "{}")
         is_plain = known or _NUMBER.fullmatch(value) or _VERSION.fullmatch(value)
         return value if is_plain else self._other(value)
 
     def state(self, value: str) -> str:
-        """Give a value of a member whose values AWS publishes; an unpublished value must have their form."""
+        """Return a value of a member whose values AWS publishes; an unpublished value must have their form."""
         return value if _STATE.fullmatch(value) and value not in self.own else self._other(value)
 
     def type(self, resource_type: str) -> str:
-        """Give a type of CloudFormation's registry; of private types only that they are private."""
+        """Return a type of CloudFormation's registry; of private types only that they are private."""
         if _TYPE.fullmatch(resource_type) and create_only.update_rule(resource_type) is not None:
             return resource_type
         return resource_type if resource_type in vocabulary().customs else "Custom::*"
 
     def place(self, place: str) -> str:
-        """Give a place of a resource without names of items and without keys that a user chose."""
+        """Return a place of a resource without names of items and without keys that a user chose."""
         steps = re.sub(r"\[[^\]]*\]", "[]", place).split(".")
         return ".".join(
             self._other(step) if before in _CHOSEN else self._step(step)
@@ -70,11 +70,11 @@ class Redactor:
         )
 
     def text(self, text: str) -> str:
-        """Give a sentence with every word replaced that AWS's documentation does not have."""
+        """Return a sentence with every word replaced that AWS's documentation does not have."""
         return " ".join(self._chunk(each) for each in text.split())
 
     def is_action(self, action: str) -> bool:
-        """Say whether AWS has such an IAM action."""
+        """Return whether AWS has such an IAM action."""
         return action in vocabulary().actions
 
     def _step(self, step: str) -> str:
@@ -160,12 +160,12 @@ def _documentation(value: Any) -> Iterator[str]:
 
 @cache
 def model_of(service: str) -> ServiceModel:
-    """Give the model of a service by boto3's name."""
+    """Return the model of a service by boto3's name."""
     return botocore.session.get_session().get_service_model(service)
 
 
 def published(shape: Shape | None) -> frozenset[str]:
-    """Give the values that AWS publishes for a text, none if any text is allowed."""
+    """Return the values that AWS publishes for a text, none if any text is allowed."""
     if not isinstance(shape, StringShape):
         return frozenset()
     # an event of a stack itself has the stack's status, as the API's own example has it
@@ -174,7 +174,7 @@ def published(shape: Shape | None) -> frozenset[str]:
 
 
 def texts(shape: Shape | None, value: Any) -> Iterator[str]:
-    """Give every text of an answer whose values AWS does not publish: these belong to the account.
+    """Yield every text of an answer whose values AWS does not publish: these belong to the account.
 
     So do all texts, and all keys that are not names of members, of templates and policies, which botocore decodes.
     """
@@ -195,5 +195,5 @@ def texts(shape: Shape | None, value: Any) -> Iterator[str]:
 
 
 def names_in(values: Iterable[str]) -> frozenset[str]:
-    """Give the texts that are one word: a sentence with such a word contains a name of the account."""
+    """Return the texts that are one word: a sentence with such a word contains a name of the account."""
     return frozenset(each for each in values if _WORD.fullmatch(each) or _SMALL.fullmatch(each))

@@ -45,14 +45,14 @@ class _Seen:
 
 
 def output_of(answer: Answer) -> tuple[str, Shape | None]:
-    """Give the name of an operation as IAM has it, and the shape of its answer by the installed model."""
+    """Return the name of an operation as IAM has it, and the shape of its answer by the installed model."""
     model = model_of(answer.service)
     name = next(each for each in model.operation_names if xform_name(each) == answer.operation)
     return f"{answer.service}:{name}", model.operation_model(name).output_shape
 
 
 def operations(answers: Sequence[Answer], redactor: Redactor) -> tuple[Operation, ...]:
-    """Give the form of the answers to each operation."""
+    """Return the form of the answers to each operation."""
     found: dict[str, dict[str, _Seen]] = {}
     counted: dict[str, int] = defaultdict(int)
     for answer in answers:
@@ -80,7 +80,7 @@ def operations(answers: Sequence[Answer], redactor: Redactor) -> tuple[Operation
 
 
 def everybodys(answers: Sequence[Answer]) -> list[str]:
-    """Give every text of the answers that belongs to the account."""
+    """Return every text of the answers that belongs to the account."""
     return [text for answer in answers for text in texts(output_of(answer)[1], answer.body)]
 
 

@@ -101,12 +101,12 @@ class Lines:
         self.versions: list[Supported] = []
 
     def get(self, resource: Resource, name: str) -> Any:
-        """Give a property, resolved."""
+        """Return a property, resolved."""
         value = resource.properties.get(name)
         return resolve(self.assembly, resource.stack, value) if isinstance(value, (dict, list)) else value
 
     def region(self, stack: str) -> str:
-        """Give the Region of a stack, that of the assembly where the stack names none."""
+        """Return the Region of a stack, that of the assembly where the stack names none."""
         return self.assembly.by_name[stack].region or self.assembly.region
 
     def priced(
@@ -224,12 +224,12 @@ def is_accelerated_type(name: str) -> bool:
 
 
 def at(value: Any, key: str) -> Any:
-    """Give what stands under a key, None of what is no mapping."""
+    """Return what stands under a key, None of what is no mapping."""
     return value.get(key) if isinstance(value, dict) else None
 
 
 def name_of(resource: Resource, group: str = "") -> str:
-    """Give the stack and the name of a resource, and of which of its groups."""
+    """Return the stack and the name of a resource, and of which of its groups."""
     return f"{resource.stack} / {resource.name}{f'[{group}]' if group else ''}"
 
 

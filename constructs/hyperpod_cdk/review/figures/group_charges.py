@@ -24,7 +24,7 @@ _NODES: Final = (
 
 
 def of_group(lines: Lines, group: InstanceGroup) -> Iterator[Charge]:
-    """Give the lines of a group, whatever its cluster itself costs."""
+    """Yield the lines of a group, whatever its cluster itself costs."""
     yield from _nodes(lines, group)
     yield from _volumes(lines, group)
     yield from _own_storage(lines, group)
@@ -115,7 +115,7 @@ def _volumes(lines: Lines, group: InstanceGroup) -> Iterator[Charge]:
 
 
 def shared_storage(lines: Lines, cluster: Resource) -> Iterator[Charge]:
-    """Give the line of the file system that HyperPod creates for all restricted groups of a cluster, if any."""
+    """Yield the line of the file system that HyperPod creates for all restricted groups of a cluster, if any."""
     shared = at(lines.get(cluster, "RestrictedInstanceGroupsConfig"), "SharedEnvironmentConfig")
     yield from _created_storage(cluster, "", at(shared, "FSxLustreConfig"), "restricted groups")
 

@@ -194,7 +194,7 @@ def try_again(context: Context, cluster: HyperPodCluster) -> None:
 
 
 def missing_nodes(context: Context) -> list[dict[str, Any]]:
-    """Give the nodes that groups want and do not have, those of one group and one reason in one row.
+    """Return the nodes that groups want and do not have, those of one group and one reason in one row.
 
     ``is_failure``: something stands in their way that the account file does not state under ``nodes``. Nodes that come
     later and those of a training plan that has not started are no failures.

@@ -156,7 +156,7 @@ def _applied(context: Context, quota: quotas.Quota) -> float | None:
 
 
 def _spelled(name: str) -> str:
-    """Give a name as the account file's names are compared: no case, no punctuation, no "of" that AWS leaves out.
+    """Return a name as the account file's names are compared: no case, no punctuation, no "of" that AWS leaves out.
 
     AWS's own ``cluster-ml-r7i-12xlarge`` is ``ml.r7i.12xlarge``.
     """

@@ -243,7 +243,7 @@ def is_spot(group: Spec) -> bool:
 
 
 def addresses_per_node(group: Spec, instance_type: str) -> int:
-    """Give how many addresses a node of a group takes from its subnet; 1 where no source says it of the type."""
+    """Return how many addresses a node of a group takes from its subnet; 1 where no source says it of the type."""
     found = instance_types.described(instance_type)
     if found is None:
         return 1
@@ -252,7 +252,7 @@ def addresses_per_node(group: Spec, instance_type: str) -> int:
 
 
 def types_without_source(groups: Iterable[Spec]) -> list[str]:
-    """Give the instance types of groups about which no source says anything, so that nothing is judged by them."""
+    """Return the instance types of groups about which no source says anything, so that nothing is judged by them."""
     named = dict.fromkeys(name for group in groups for name in types_of(group))
     return [name for name in named if instance_types.described(name) is None]
 

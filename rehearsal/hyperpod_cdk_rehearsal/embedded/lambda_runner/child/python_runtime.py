@@ -33,7 +33,7 @@ class Haste:
         self._skipped += seconds - seconds / self._speed
 
     def remaining(self) -> float:
-        """Give the seconds until Lambda ends the function."""
+        """Return the seconds until Lambda ends the function."""
         return self._deadline - time.time() - self._skipped
 
 
