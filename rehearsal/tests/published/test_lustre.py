@@ -9,6 +9,7 @@ from itertools import product
 import botocore.session
 
 from hyperpod_cdk.catalog import lustre as catalog
+from hyperpod_cdk.catalog import regions
 from hyperpod_cdk_rehearsal.embedded.published import lustre
 from tests.support.tables import row_by_row
 
@@ -113,11 +114,63 @@ def test_the_other_facts_agree_but_for_the_differences() -> None:
     assert catalog.TCP_PORTS == lustre.PORTS
     assert catalog.LUSTRE_VERSION == lustre.DEFAULT_VERSION
     assert f"{lustre.LOG_GROUP_PREFIX}/" == catalog.LOG_GROUP_PREFIX, DIFFERENCES["log group"]
-    for region in ("us-east-1", "me-south-1", "me-central-1", "il-central-1", "mx-central-1", "eu-west-1"):
+    assert catalog.HOURS_BETWEEN_CHANGES == lustre.HOURS_BETWEEN_CHANGES
+    assert catalog.EFA_CAPACITY_STEP_GIB == lustre.EFA_STEP_GIB
+    assert set(catalog.DEPLOYMENT_TYPES.values()) == {lustre.SCRATCH_2, lustre.PERSISTENT_2}
+    assert catalog.STORAGE_TYPES[catalog.INTELLIGENT_TIERING] == lustre.TIERING
+    assert catalog.READ_CACHES["provisioned"] == lustre.PROVISIONED_CACHE
+
+
+def test_the_same_regions_lack_a_deployment_type_or_efa() -> None:
+    for region in regions.names():
         for efa in (False, True):
             assert (lustre.region_refusal(region, efa=efa) is None) == (
                 catalog.region_problem(region, efa=efa) is None
             ), (region, efa)
+
+
+def test_automatic_metadata_iops_are_those_of_the_catalog() -> None:
+    """The capacities on either side of each one that FSx offers, up to the first beyond the most metadata IOPS."""
+    offered = (lustre.SSD_FIRST_GIB, *range(lustre.SSD_STEP_GIB, 410_000, lustre.SSD_STEP_GIB))
+    assert lustre.automatic_iops(offered[-1]) > lustre.SSD_METADATA_IOPS[-1]
+    for gib in (capacity + beside for capacity in offered for beside in (-1, 0, 1)):
+        assert lustre.automatic_iops(gib) == catalog.automatic_metadata_iops(gib), gib
+
+
+@row_by_row(
+    "gib, iops",
+    [
+        # user guide, "Amazon FSx for Lustre performance", automatic mode, 2026
+        (1200, 1500),
+        (2400, 3000),
+        (4800, 6000),
+        (9600, 6000),
+        (12_000, 12_000),
+        (45_600, 12_000),
+        (48_000, 24_000),
+        (72_000, 36_000),
+    ],
+)
+def test_automatic_metadata_iops_of_the_guide(gib: int, iops: int) -> None:
+    assert lustre.automatic_iops(gib) == iops
+
+
+@row_by_row(
+    "version, metadata, said",
+    [
+        # CreateFileSystemRequest.FileSystemTypeVersion, of which test_fsx_says_so finds the sentence about 2.12
+        ("2.10", False, "PERSISTENT_2 requires Lustre version 2.12 or 2.15, got 2.10."),
+        ("2.10", True, "PERSISTENT_2 requires Lustre version 2.12 or 2.15, got 2.10."),
+        ("2.12", False, None),
+        ("2.12", True, "MetadataConfiguration requires Lustre version 2.15, got 2.12."),
+        ("2.15", True, None),
+        (None, True, None),
+    ],
+)
+def test_versions(version: str | None, metadata: bool, said: str | None) -> None:  # noqa: FBT001 - a table's column
+    """The catalog has one version, which goes with and without a metadata configuration."""
+    assert lustre.version_refusal(version, metadata=metadata) == said
+    assert lustre.version_refusal(catalog.LUSTRE_VERSION, metadata=metadata) is None
 
 
 def test_local_zones_are_those_of_the_catalog() -> None:
