@@ -21,6 +21,8 @@ DIFFERENCES: Mapping[tuple[str, str], str] = {
 
 def test_both_know_the_same_addons() -> None:
     assert set(addons.names()) == set(catalog.names())
+    assert all(addons.get(name) == addons.row(name) for name in addons.names())
+    assert (addons.get("adot"), catalog.get("adot")) == (None, None)
 
 
 @pytest.mark.parametrize("name", addons.names())

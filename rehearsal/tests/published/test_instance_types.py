@@ -89,6 +89,19 @@ def test_ec2_says_the_same_but_for_the_differences() -> None:
     assert seen == set(DIFFERENCES), "a difference that is none any more"
 
 
+def test_what_requests_are_judged_by_is_ec2s_answer() -> None:
+    for row in rows():
+        found = instance_types.described(row.name)
+        assert found is not None
+        assert (
+            *(found.vcpu, found.memory_gib, found.threads_per_core, found.accelerators),
+            *(found.network_cards, found.addresses_per_interface, found.has_efa),
+        ) == (
+            *(row.vcpu, row.memory_gib, row.default_threads_per_core, row.accelerator_count),
+            *(row.network_cards, row.ips_per_eni, row.efa_supported),
+        ), row.name
+
+
 def test_accelerators_have_the_same_names() -> None:
     for row in rows():
         answer = instance_types.answer(row.name) or {}

@@ -175,7 +175,8 @@ def test_versions(version: str | None, metadata: bool, said: str | None) -> None
 
 def test_local_zones_are_those_of_the_catalog() -> None:
     """Every deployment, storage type, tier and EFA in zones of each kind: both take it, or both refuse it."""
-    zones = ("use1-az5", "use1-atl2-az1", "use1-dfw2-az1", "usw2-phx2-az1", "usw2-lax1-az1", "usw2-den1-az1")
+    known = [zone for region in regions.names() for zone in regions.known_az_ids(region)]
+    zones = (*known, "use1-atl2-az1", "use1-dfw2-az1", "usw2-phx2-az1", "usw2-lax1-az1", "usw2-den1-az1")
     kinds = {"persistent_2": lustre.PERSISTENT_2, "scratch_2": lustre.SCRATCH_2}
     for zone, word, tiering, efa, tier in product(zones, kinds, (False, True), (False, True), (None, 125, 250, 1000)):
         settings = catalog.Settings(

@@ -23,6 +23,18 @@ def test_wildcards(pattern: str, text: str) -> None:
     assert policies.like(pattern, text) == catalog.matches(pattern, text)
 
 
+@given(PATTERNS, TEXTS)
+def test_actions(pattern: str, text: str) -> None:
+    for action in (text, text.upper()):
+        assert policies.is_action(pattern, action) == catalog.matches_action(pattern, action)
+    assert policies.is_action("EC2:create*", "ec2:CreateVpc")
+
+
+@pytest.mark.parametrize("element", [None, "a", ["a", "b"], [], ("a",), {"a": "b"}])
+def test_one_value_or_several(element: object) -> None:
+    assert policies.listed(element) == catalog.listed(element)
+
+
 @row_by_row(
     "pattern, text, fits",
     [
