@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
@@ -96,6 +97,20 @@ def test_a_contract_refuses_what_it_forbids(name: str, importer: str, imported: 
         ("hyperpod_cdk_rehearsal.embedded.services.fsx", "hyperpod_cdk.living.storage"),
         ("hyperpod_cdk_rehearsal.embedded.services.fsx", "hyperpod_cdk.transitions.room"),
         ("hyperpod_cdk_rehearsal.embedded.services.nodes", "hyperpod_cdk.catalog.instance_types"),
+        ("hyperpod_cdk_rehearsal.embedded.published.lustre", "hyperpod_cdk_rehearsal.embedded.services.fsx"),
+        ("hyperpod_cdk.scratch", "boto3"),
+        ("hyperpod_cdk.yaml_reading", "botocore"),
+        ("hyperpod_cdk_stacks.teams", "hyperpod_cdk.workloads.job"),
+        ("hyperpod_cdk.hyperpod.cluster", "hyperpod_cdk.templates.assembly"),
+        ("hyperpod_cdk.eks.control_plane", "hyperpod_cdk.templates.assembly"),
+        ("hyperpod_cdk.storage.lustre", "hyperpod_cdk.checks.model"),
+        ("hyperpod_cdk._cli.plans", "aws_cdk"),
+        ("hyperpod_cdk.cli", "aws_cdk"),
+        *(
+            (importer, package)
+            for importer in ("hyperpod_cdk.handlers.answering", "hyperpod_cdk.catalog.lustre", "hyperpod_cdk.findings")
+            for package in ("rapidfuzz", "typer")
+        ),
         *(
             (f"hyperpod_cdk_rehearsal.embedded.{module}", rules)
             for module in ("serve", "operations", "validation", "kubernetes_api")
@@ -108,6 +123,57 @@ def test_some_contract_refuses(importer: str, imported: str, graph: grimp.Import
     assert {importer, imported} <= changed.modules
     changed.add_import(importer=importer, imported=imported, line_number=1, line_contents=f"import {imported}")
     assert not all(kept(name, changed) for name in CONTRACTS)
+
+
+OTHERS_CODE = {
+    "hyperpod_cdk.handlers": {"boto3", "botocore"},  # what Lambda's runtime of Python has
+    "hyperpod_cdk.catalog": {"hyperpod_cdk.file_reading"},
+    "hyperpod_cdk.findings": set[str](),
+    "hyperpod_cdk.scratch": set[str](),
+    "hyperpod_cdk_rehearsal.embedded.published": {"botocore", "moto"},
+}
+"""What is imported besides Python's standard library and the package itself."""
+
+
+def other_code(room: str, graph: grimp.ImportGraph) -> set[str]:
+    """Return the modules of others, and of this library outside the room, that a room imports itself."""
+    imported = {
+        each
+        for importer in (room, *graph.find_descendants(room))
+        for each in graph.find_modules_directly_imported_by(importer)
+    }
+    return {
+        each
+        for each in imported
+        if each.partition(".")[0] not in sys.stdlib_module_names and not f"{each}.".startswith(f"{room}.")
+    }
+
+
+@pytest.mark.parametrize("room", OTHERS_CODE)
+def test_a_room_imports_no_package_that_is_not_named(room: str, graph: grimp.ImportGraph) -> None:
+    """Contracts forbid packages by name; a package that none of them names is refused here."""
+    assert other_code(room, graph) == OTHERS_CODE[room]
+    for package in ("requests", "httpx", "hyperpod_cdk.config"):
+        changed = deepcopy(graph)
+        changed.add_import(importer=room, imported=package, line_number=1, line_contents=f"import {package}")
+        assert package in other_code(room, changed) - OTHERS_CODE[room]
+
+
+BOTO = {
+    "hyperpod_cdk.handlers": "runs in Lambda",
+    "hyperpod_cdk_rehearsal": "its own clients",
+}
+"""Rooms that may import boto3, and why."""
+
+
+def test_every_other_room_is_refused_boto3() -> None:
+    refused = {
+        source
+        for contract in CONTRACTS.values()
+        if contract["type"] == "forbidden" and {"boto3", "botocore"} <= set(contract["forbidden_modules"])
+        for source in contract["source_modules"]
+    }
+    assert {room for row in layers() for room in row} - refused == set(BOTO)
 
 
 def test_no_room_takes_a_private_module_of_another(graph: grimp.ImportGraph) -> None:
