@@ -192,6 +192,11 @@ WRONG: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     ),
     (
         hp.PodRole,
+        {**POD_ROLE, "description": "a", "managed_policies": ["arn:aws:iam::aws:policy/ReadOnlyAccess"]},
+        "managed_policies[0]: must be the name of a managed policy of AWS, with its path, got",
+    ),
+    (
+        hp.PodRole,
         {**POD_ROLE, "description": "a", "managed_policies": ["ReadOnlyAccess"], "reason": " "},
         "reason: must say why the managed policies are right, got nothing; state it for reviewers",
     ),

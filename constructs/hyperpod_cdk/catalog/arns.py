@@ -23,8 +23,13 @@ KMS_KEY_ARN = Pattern(
     example="arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab",
     source="KMS developer guide, key ARN and multi-Region keys, 2026-11",
 )
+# a path has 512 characters at most with both of its slashes, of which the first is not written here; CreatePolicy's
+# pattern allows no colon and its text all of ASCII, so that only what begins like an ARN is refused
+IAM_PATH: Final = r"(?:(?!/|arn:)[\x21-\x7e]{1,510}/)?"
+"""The path of a role or a policy, in front of its name (IAM API reference, CreateRole and CreatePolicy, 2026-11)."""
+
 ROLE_ARN = Pattern(
-    regex=r"arn:aws[a-z-]*:iam::[0-9]{12}:role/(?:[\x21-\x7e]{1,511}/)?[A-Za-z0-9_+=,.@-]{1,64}",
+    regex=rf"arn:aws[a-z-]*:iam::[0-9]{{12}}:role/{IAM_PATH}[A-Za-z0-9_+=,.@-]{{1,64}}",
     minimum=20,
     maximum=2048,
     describes="the ARN of an IAM role",

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import date
 
 from hyperpod_cdk.catalog import _data
+from hyperpod_cdk.catalog.arns import IAM_PATH
+from hyperpod_cdk.catalog.rules import Pattern
 
 _DATA = _data.load("iam")
 
@@ -24,6 +26,26 @@ quotas, role inline policy size)."""
 
 MOST_MANAGED_CHARACTERS = 6_144
 """Limit in characters of a managed policy; white space does not count (as above, managed policy size)."""
+
+_POLICY_NAME = r"[A-Za-z0-9_+=,.@-]{1,128}"
+_POLICY_SOURCE = "IAM API reference, CreatePolicy, Path and PolicyName, 2026-11; botocore"
+
+MANAGED_POLICY_NAME = Pattern(
+    regex=f"{IAM_PATH}{_POLICY_NAME}",
+    maximum=639,
+    describes="the name of a managed policy of AWS, with its path",
+    refers=True,
+    example="service-role/AmazonEBSCSIDriverPolicy",
+    source=_POLICY_SOURCE,
+)
+PERMISSIONS_BOUNDARY = Pattern(
+    regex=rf"arn:aws[a-z-]*:iam::([0-9]{{12}}|aws):policy/{IAM_PATH}{_POLICY_NAME}|{_POLICY_NAME}",
+    maximum=2048,
+    describes="the name or the ARN of an IAM policy",
+    refers=True,
+    example="developer-boundary",
+    source=_POLICY_SOURCE,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

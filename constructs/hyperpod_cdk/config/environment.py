@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field
 
 from hyperpod_cdk.catalog import hyperpod as rules
 from hyperpod_cdk.catalog import instance_types, regions, tags
+from hyperpod_cdk.catalog.iam import PERMISSIONS_BOUNDARY
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.catalog.rules import SLUG_REGEX, Bound, Pattern
 from hyperpod_cdk.catalog.s3_places import BUCKET_NAME_MAXIMUM
@@ -69,13 +70,6 @@ ACCOUNT_ID = Pattern(
     refers=True,
     example='"111122223333"',
 )
-_BOUNDARY = Pattern(
-    regex=r"arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/([\x21-\x7e]{1,511}/)?[A-Za-z0-9_+=,.@-]{1,128}|[A-Za-z0-9_+=,.@-]{1,128}",
-    maximum=2048,
-    describes="the name or the ARN of an IAM policy",
-    refers=True,
-    example="developer-boundary",
-)
 
 
 def stack_name(environment: str, stack: str) -> str:
@@ -84,11 +78,11 @@ def stack_name(environment: str, stack: str) -> str:
 
 
 def _boundary_problem(text: str, key: str) -> str | None:
-    if _BOUNDARY.matches(text):
+    if PERMISSIONS_BOUNDARY.matches(text):
         return None
     return (
-        f'must be {_BOUNDARY.describes}, got "{text}"; write the name, such as {key}: {_BOUNDARY.example}, or the ARN'
-        " with :policy/ in it"
+        f'must be {PERMISSIONS_BOUNDARY.describes}, got "{text}"; write the name, such as {key}:'
+        f" {PERMISSIONS_BOUNDARY.example}, or the ARN with :policy/ in it"
     )
 
 
@@ -106,7 +100,7 @@ PermissionsBoundary = Annotated[
     Check(
         _boundary_problem,
         "pattern",
-        {"pattern": f"^(?:{_BOUNDARY.regex})$", "maxLength": _BOUNDARY.maximum, "minLength": 1},
+        {"pattern": f"^(?:{PERMISSIONS_BOUNDARY.regex})$", "maxLength": PERMISSIONS_BOUNDARY.maximum, "minLength": 1},
     ),
 ]
 Region = Annotated[

@@ -14,6 +14,7 @@ from constructs import Construct
 
 from hyperpod_cdk.catalog import addons, operators
 from hyperpod_cdk.catalog.closest import closest
+from hyperpod_cdk.catalog.iam import MANAGED_POLICY_NAME
 from hyperpod_cdk.catalog.kubernetes import SERVICE_ACCOUNT_NAME
 from hyperpod_cdk.catalog.rules import Pattern
 from hyperpod_cdk.catalog.sentences import in_python
@@ -109,14 +110,6 @@ DEPLOYMENT_NAME = replace(
     describes="the name of a deployment: lower-case letters, digits, hyphens and dots",
     example="metrics-server",
 )
-_MANAGED_POLICY = Pattern(
-    regex=r"(?:[\x21-\x7e]{1,510}/)?[A-Za-z0-9_+=,.@-]{1,128}",
-    maximum=638,
-    describes="the name of a managed policy of AWS, with its path",
-    refers=True,
-    example="service-role/AmazonEBSCSIDriverPolicy",
-    source="IAM API reference, CreatePolicy, Path and PolicyName, 2026-11; boto",
-)
 
 
 def check_addon(eks_cluster_name: str, addon_version: str | None = None) -> None:
@@ -191,8 +184,8 @@ class PodRole(Construct):
 
     ``description`` (str): what the role is for, at most 1000 characters of Latin-1. Raises ValueError for other text.
 
-    ``managed_policies`` (Sequence[str]): names of AWS's managed policies of the role, with their paths. Raises
-    ValueError for text that is not such a name.
+    ``managed_policies`` (Sequence[str]): names of AWS's managed policies of the role, with their paths, not
+    their ARNs. Raises ValueError for text that is not such a name.
 
     ``reason`` (str): why the managed policies are right, for reviewers of the stack. Raises ValueError if it is empty
     and there are managed policies.
@@ -218,7 +211,7 @@ class PodRole(Construct):
         refuse(CheckpointAccount, namespace=namespace)
         refuse(CheckpointAccount, called={"name": "service_account"}, name=service_account)
         refuse_unlike(ROLE_DESCRIPTION, description=description)
-        refuse_unlike(_MANAGED_POLICY, managed_policies=managed_policies)
+        refuse_unlike(MANAGED_POLICY_NAME, managed_policies=managed_policies)
         if managed_policies and not reason.strip():
             raise ValueError("reason: must say why the managed policies are right, got nothing; state it for reviewers")
         self.role: iam.CfnRole = iam.CfnRole(
