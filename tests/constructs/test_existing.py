@@ -96,6 +96,13 @@ def test_control_plane_subnets_are_the_named_or_the_nodes_own(named: list[str], 
                 " describe-availability-zones --region us-east-1' and set the key to it"
             ),
         ),
+        (
+            {"usw2-az1": "subnet-0a1b2c3d4e5f67890"},
+            (
+                "node_subnet_ids['usw2-az1']: must be an availability zone ID of us-east-1 (use1-az...), got usw2-az1"
+                " of us-west-2; write one of us-east-1"
+            ),
+        ),
     ],
 )
 def test_node_subnets_that_are_refused(subnets: dict[str, str], message: str) -> None:

@@ -481,10 +481,7 @@ class TestRegion:
             ({"capacity": "training_plan", "training_plan_arn": PLAN}, None),
             (
                 {"capacity": "training_plan", "training_plan_arn": PLAN.replace("us-east-1", "us-west-2")},
-                (
-                    "training_plan_arn must be a plan in us-east-1, got one in us-west-2; name a plan of us-east-1, or "
-                    'set region="us-west-2"'
-                ),
+                "training_plan_arn must be a plan in us-east-1, got one in us-west-2; name a plan of us-east-1",
             ),
         ],
     )

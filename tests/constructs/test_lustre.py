@@ -257,6 +257,13 @@ def test_regions_without_it_are_refused(region: str, options: dict[str, Any]) ->
     assert str(refusal.value) == f"region: {in_python(rules.region_problem(region, efa=bool(options)) or '')}"
 
 
+def test_a_zone_of_another_region_is_refused() -> None:
+    assert refusal_of(availability_zone_id="usw2-az1") == (
+        "availability_zone_id: must be an availability zone ID of us-east-1 (use1-az...), got usw2-az1 of us-west-2;"
+        " write one of us-east-1"
+    )
+
+
 def test_local_zones_without_it_are_refused() -> None:
     assert refusal_of(**EFA, availability_zone_id="use1-dfw2-az1") == (
         "efa: FSx for Lustre does not offer EFA in the Local Zone use1-dfw2-az1; set efa=False"

@@ -393,8 +393,8 @@ def plan_home_problems(arn: str, *, partition: str, region: str, account: str) -
     of = arns.arn_parts(arn)
     if region and of.region != region:
         yield Sentence(
-            f"must be a plan in {region}, got one in {of.region or 'no region'}; name a plan of {region}, or ",
-            Setting("region", of.region or region),
+            f"must be a plan in {region}, got one in {of.region or 'no region'}; name a plan of {region}",
+            Setting("region", of.region or region, or_in_files=", or "),
         )
     elif region and (problem := arns.partition_problem(arn, partition=partition, region=region)):
         yield problem
@@ -476,8 +476,8 @@ def ultraserver_region_problem(instance_type: str, *, region: str) -> str | None
         return None
     return Sentence(
         f"must be a type of {region}, got {instance_type}, whose UltraServers are in"
-        f" {known.zone_name} only (as of {hyperpod.AS_OF}); name another type, or ",
-        Setting("region", known.region),
+        f" {known.zone_name} only (as of {hyperpod.AS_OF}); name another type",
+        Setting("region", known.region, or_in_files=", or "),
     )
 
 

@@ -140,7 +140,7 @@ def az_id_problem(az_id: str, *, region: str, key: str = "availability_zone_id")
         said = (
             f"must be an availability zone ID of {region} ({prefix}-az...), got {az_id}{where}; write one of {region}"
         )
-        return Sentence(said, ", or ", Setting("region", elsewhere)) if elsewhere else said
+        return Sentence(said, Setting("region", elsewhere, or_in_files=", or ")) if elsewhere else said
     return None
 
 

@@ -12,16 +12,19 @@ from typing import Self
 class Setting:
     """What to set a key to: ``set count: 2``; ``verb`` is the verb, such as ``add`` for a missing key.
 
-    ``python`` is the value as code for callers of constructs, if it is an object of a class there.
+    ``python`` is the value as code for callers of constructs, if it is an object of a class there. ``or_in_files`` are
+    the words before it, such as ``, or ``, if it is a second way that callers of constructs do not have: they read
+    neither.
     """
 
     key: str
     value: object
     verb: str = "set"
     python: str = ""
+    or_in_files: str = ""
 
     def __str__(self) -> str:
-        return f"{self.verb} {self.key}: {self.value}"
+        return f"{self.or_in_files}{self.verb} {self.key}: {self.value}"
 
 
 @dataclass(frozen=True)
@@ -146,7 +149,7 @@ def by_option(option: str) -> Callable[[Advice], str]:
     def said(advice: Advice) -> str:
         match advice:
             case Setting():
-                return f"give {option} {advice.value}"
+                return f"{advice.or_in_files}give {option} {advice.value}"
             case Correction() | Choosing():
                 return str(replace(advice, key=option))
             case Removal():
@@ -168,6 +171,8 @@ def in_python(message: str) -> str:
 
 def _by_argument(advice: Advice) -> str:
     match advice:
+        case Setting() if advice.or_in_files:
+            return ""
         case Setting():
             value = advice.python or _as_code(advice.value)
             if value is not None and _ARGUMENT.fullmatch(advice.key):
