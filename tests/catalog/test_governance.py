@@ -359,3 +359,25 @@ def test_every_kubernetes_version_of_hyperpod_is_new_enough_for_task_governance(
     assert least is not None
     minors = [int(version.split(".")[1]) for version in kubernetes.hyperpod_versions()]
     assert min(minors) >= int(least.split(".")[1]), "an older version needs a rule of the file"
+
+
+@pytest.mark.parametrize(
+    ("name", "fix"),
+    [
+        *((name, None) for name in ("cpu", "requests.cpu", "limits.memory", "requests.storage", "pods", "secrets")),
+        *((name, None) for name in ("services.nodeports", "hugepages-2Mi", "requests.hugepages-1Gi")),
+        *(
+            (name, None)
+            for name in ("requests.nvidia.com/gpu", "count/jobs.batch", "gold.storageclass.storage.k8s.io/x")
+        ),
+        ("request.cpu", "did you mean requests.cpu?"),
+        ("Requests.cpu", "did you mean requests.cpu?"),
+        ("limits.storage", "write one of these"),
+        ("gpus", "write one of these"),
+        ("x", "write one of these"),
+    ],
+)
+def test_what_a_resource_quota_may_limit(name: str, fix: str | None) -> None:
+    """Names without a domain are those of Kubernetes' IsStandardQuotaResourceName."""
+    said = governance.limited_resource_problem(name)
+    assert (said and said.partition(f"before a slash, got {name}; ")[2]) == fix

@@ -378,8 +378,28 @@ def borrowing_problem(sharing: str, *, key: str, strategy: str = "strategy") -> 
     )
 
 
+_COMPUTE = ("cpu", "memory", "ephemeral-storage")
+_LIMITED_BY_KUBERNETES = (
+    *_COMPUTE,
+    *(f"{part}.{name}" for part in ("requests", "limits") for name in _COMPUTE),
+    "requests.storage",
+    *("pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "persistentvolumeclaims"),
+    *("configmaps", "services.nodeports", "services.loadbalancers"),
+)
+"""Names without a domain that a ResourceQuota may limit; any other is an invalid quota (Kubernetes 1.35,
+``pkg/apis/core/helper/helpers.go``, ``IsStandardQuotaResourceName``)."""
+_HUGE_PAGES = ("hugepages-", "requests.hugepages-")
+
+
 def limited_resource_problem(name: str) -> str | None:
-    """Say that Kubernetes accepts a limit but never enforces it: it counts requests of extended resources."""
+    """Say that Kubernetes refuses a limit, or never enforces it: it counts requests of extended resources."""
+    if "/" not in name and name not in _LIMITED_BY_KUBERNETES and not name.startswith(_HUGE_PAGES):
+        near = closest(name, _LIMITED_BY_KUBERNETES)
+        fix = f"did you mean {near}?" if near else "write one of these"
+        return (
+            f"must be {joined(_LIMITED_BY_KUBERNETES, last='or')}, or have the domain of its resource before a slash,"
+            f" got {name}; {fix}"
+        )
     is_extended = "/" in name and not name.startswith("count/") and ".storageclass.storage.k8s.io/" not in name
     if not is_extended or name.startswith("requests."):
         return None

@@ -211,7 +211,7 @@ class Team:
     ``default_queue`` (bool): whether jobs without a queue go to the team's. Default: no.
 
     ``resource_quota`` (Mapping[str, str]): resource -> quantity as text, such as ``"512Gi"``. Default: no
-    ResourceQuota. Raises ValueError for a key that is not the name of a resource, a limit that Kubernetes does not
+    ResourceQuota. Raises ValueError for a key that no ResourceQuota may have, a limit that Kubernetes does not
     enforce, and text that is not a quantity.
     """
 
@@ -272,7 +272,7 @@ class Team:
             *(
                 None if problem is None else f"resource_quota[{name!r}]: {problem}"
                 for name in self.resource_quota
-                if (problem := governance.limited_resource_problem(name))
+                if not is_token(name) and (problem := governance.limited_resource_problem(name))
             ),
             where=where,
         )

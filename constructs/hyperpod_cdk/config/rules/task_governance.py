@@ -114,7 +114,7 @@ def default_queue_is_known_to_kueue(environment: Environment, path: DataPath, te
 
 @BOOK.alone(teams)
 def limited_resources_are_counted(path: DataPath, team: Team) -> Iterator[Problem]:
-    """Refuse limits that Kubernetes accepts but never enforces: it counts requests of extended resources."""
+    """Refuse limits that Kubernetes refuses, or never enforces: it counts requests of extended resources."""
     for name, _ in known(team.resource_quota):
         problem = governance.limited_resource_problem(name)
         if problem:
