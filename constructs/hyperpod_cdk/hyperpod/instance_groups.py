@@ -191,7 +191,7 @@ class InstanceGroup:
 
     ``labels`` (Mapping[str, str]): labels of the Kubernetes nodes, at most 50. Default: none. Raises ValueError for
     more, for a key or value that Kubernetes refuses, a key that HyperPod reserves, and a configuration of GPU
-    partitions that the type does not have.
+    partitions that the dependency chart or, of the types whose partitions AWS documents, the type does not have.
 
     ``taints`` (Sequence[TaintLike]): taints of the Kubernetes nodes (``Taint``), at most 50. Default: none. Raises
     ValueError for more, for a key or value that Kubernetes refuses, a key that HyperPod reserves, and two taints of one

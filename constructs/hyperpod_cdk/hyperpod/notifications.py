@@ -112,8 +112,8 @@ class Notifications(Construct):
     ``slack`` (SlackChannel): workspace and channel of Slack. Default: none.
 
     ``event_bus_arn`` (str, ARN): an event bus of the stack's region that gets every message and every change of an
-    alarm. Default: none. Raises ValueError for text that is not such an ARN, and for a bus of another account or
-    region.
+    alarm. Default: none. Raises ValueError for text that is not such an ARN, for a bus of another region, and for
+    the account's default bus, which gets HyperPod's events already. A bus of another account must let this one send.
 
     ``monthly_budget_usd`` (int, USD): what the account may spend in the region each month. Default: no budget. Raises
     ValueError for less than 1, and together with a topic of another account.

@@ -456,12 +456,14 @@ class EfaSecurityGroup(Construct):
 
     def __init__(self, scope: Construct, construct_id: str, *, vpc: ec2.IVpc, description: str | None = None) -> None:
         super().__init__(scope, construct_id)
-        refuse_unlike(GROUP_DESCRIPTION, description=description or None)
+        if description is None:
+            description = "HyperPod nodes and EKS control plane, EFA traffic among themselves"
+        refuse_unlike(GROUP_DESCRIPTION, description=description)
         group = ec2.CfnSecurityGroup(
             self,
             "Group",
             vpc_id=vpc.vpc_id,
-            group_description=description or "HyperPod nodes and EKS control plane, EFA traffic among themselves",
+            group_description=description,
             security_group_egress=[
                 ec2.CfnSecurityGroup.EgressProperty(
                     ip_protocol=_ALL, cidr_ip=half, description="Everything out, in addition to the rule that EFA needs"

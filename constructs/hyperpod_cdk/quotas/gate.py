@@ -37,8 +37,8 @@ _LONGEST_TIMEOUT_SECONDS = 900
 class QuotaGate(Construct):
     """A custom resource that compares ``requirements`` with the account's quotas and fails if they are too low.
 
-    ``requirements`` name quotas as Service Quotas does (``Requirement``); ``checks.requirements.required_quotas`` gives
-    those of an environment. Resources that depend on the gate (``before``) are not created if one is too low, and the
+    ``requirements`` name quotas as Service Quotas does (``Requirement``); ``quotas.needs.required_quotas`` gives those
+    of an environment. Resources that depend on the gate (``before``) are not created if one is too low, and the
     stack's event says what is needed, what the quota is and what to do. It compares when it is created, again when its
     stack's creation failed and is repeated, and whenever a requirement or ``makes`` changes. It does not compare if
     CloudFormation changes nothing of it: its stack is deployed and another one, whose creation or update failed, is

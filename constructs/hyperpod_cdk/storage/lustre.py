@@ -180,8 +180,8 @@ class LustreFileSystem(Construct):
     ``kms_key`` (kms.IKey): KMS key that encrypts it. Default: FSx's own key of the account. Raises ValueError on
     ``scratch_2``.
 
-    ``name`` (str): its tag Name. Default: the construct's path. Raises ValueError for text that AWS refuses as the
-    value of a tag.
+    ``name`` (str): its tag Name. Default: the construct's path. Raises ValueError for no text, more than 255
+    characters, and characters that AWS refuses in the value of a tag.
     """
 
     def __init__(

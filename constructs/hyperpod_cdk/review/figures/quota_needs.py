@@ -58,7 +58,7 @@ class Needs:
 def quota_needs(assembly: Assembly) -> Needs:
     """Return the needs of the templates.
 
-    The gate's list is that of ``checks.requirements``. Without a gate, or if its list cannot be read, these are the
+    The gate's list is that of ``quotas.needs``. Without a gate, or if its list cannot be read, these are the
     quotas for instances of HyperPod clusters and for resources that the templates create one by one: VPCs, EKS
     clusters, addresses. An empty assembly needs nothing.
     """
