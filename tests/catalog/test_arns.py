@@ -181,3 +181,10 @@ def test_no_other_place_takes_an_arn_apart(project: Path) -> None:
         if apart.search(path.read_text(encoding="utf-8")) and "handlers" not in path.parts
     }
     assert found == {"constructs/hyperpod_cdk/review/rights/statements.py"}
+
+
+def test_what_is_done_with_a_key_as_calls() -> None:
+    logs = ("kms:Encrypt", "kms:Decrypt", "kms:ReEncryptTo", "kms:GenerateDataKey", "kms:DescribeKey")
+    assert arns.key_calls(arns.LOGS_KEY_ACTIONS) == logs
+    assert arns.key_calls(arns.TOPIC_KEY_ACTIONS) == arns.OBJECT_KEY_ACTIONS
+    assert arns.key_calls(arns.VOLUME_KEY_ACTIONS) == arns.VOLUME_KEY_ACTIONS

@@ -6,6 +6,7 @@ Each rule gives the sentence of the error, without the name of the value, or Non
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from hyperpod_cdk.catalog.regions import REGION_REGEX
@@ -55,6 +56,28 @@ OIDC_PROVIDER_ARN = Pattern(
         "arn:aws:iam::111122223333:oidc-provider/oidc.eks.us-east-1.amazonaws.com/id/0123456789ABCDEF0123456789ABCDEF"
     ),
 )
+
+LOGS_KEY_ACTIONS: Final = ("kms:Encrypt", "kms:Decrypt", "kms:ReEncrypt*", "kms:GenerateDataKey*", "kms:DescribeKey")
+"""What CloudWatch Logs does with a key (CloudWatch Logs user guide, "Encrypt log data", 2026)."""
+
+TOPIC_KEY_ACTIONS: Final = ("kms:Decrypt", "kms:GenerateDataKey*")
+"""What publishes to a topic does with the topic's key (SNS developer guide, "Managing Amazon SNS encryption keys and
+costs", compatibility between event sources and encrypted topics, 2026)."""
+
+VOLUME_KEY_ACTIONS: Final = ("kms:CreateGrant", "kms:DescribeKey")
+"""What the role of a node has to be allowed on the key of its volumes (SageMaker developer guide, "Customer managed AWS
+KMS key encryption for SageMaker HyperPod", 2026). The role of HyperPod's Karpenter needs the same."""
+
+OBJECT_KEY_ACTIONS: Final = ("kms:Decrypt", "kms:GenerateDataKey")
+"""What reads and writes objects of a bucket does with the bucket's key (S3 user guide, "Using server-side encryption
+with AWS KMS keys", 2026)."""
+
+_CALLS: Final = {"kms:ReEncrypt*": "kms:ReEncryptTo", "kms:GenerateDataKey*": "kms:GenerateDataKey"}
+
+
+def key_calls(actions: Iterable[str]) -> tuple[str, ...]:
+    """Return actions of a key as calls, which a policy allows or not: of a family, the one that every user makes."""
+    return tuple(_CALLS.get(action, action) for action in actions)
 
 
 def key_alias_problem(text: str, *, or_else: str = "") -> str | None:

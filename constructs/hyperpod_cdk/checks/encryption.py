@@ -6,7 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hyperpod_cdk.catalog.arns import arn_parts
+from hyperpod_cdk.catalog.arns import (
+    LOGS_KEY_ACTIONS,
+    OBJECT_KEY_ACTIONS,
+    TOPIC_KEY_ACTIONS,
+    VOLUME_KEY_ACTIONS,
+    arn_parts,
+    key_calls,
+)
 from hyperpod_cdk.catalog.iam_matching import (
     Answer,
     Statement,
@@ -30,10 +37,7 @@ from hyperpod_cdk.config.source import DataPath, render_path
 AREA = "encryption"
 
 _LOGS = "encryption.logs"
-_LOGS_ACTIONS = ("kms:Encrypt", "kms:Decrypt", "kms:ReEncryptTo", "kms:GenerateDataKey", "kms:DescribeKey")
 _TOPIC = "encryption.notifications"
-_OBJECT_ACTIONS = ("kms:Decrypt", "kms:GenerateDataKey")
-_GRANT_ACTIONS = ("kms:CreateGrant", "kms:DescribeKey")
 _CONTEXT = "kms:encryptioncontext:"
 _LOG_GROUP_CONTEXT = f"{_CONTEXT}aws:logs:arn"
 
@@ -195,16 +199,14 @@ def _logs_problem(environment: Environment, arn: str, policy: Mapping[str, Any])
     for group in _log_groups(environment):
         group_arn = f"arn:{environment.partition}:logs:{environment.region}:{environment.account}:log-group:{group}"
         user = _User(environment.account, frozenset({service, "logs.amazonaws.com"}), group_arn)
-        found = _lets(policy, arn, user, _LOGS_ACTIONS)
+        found = _lets(policy, arn, user, key_calls(LOGS_KEY_ACTIONS))
         if found == "denies":
             return _denied(_LOGS, arn, service)
         if found == "silent":
             return error(
                 _LOGS,
                 f"needs a key whose policy allows {service} to use it for {group}, got {arn}, whose policy does not;"
-                " add a"
-                " statement for that service with kms:Encrypt, kms:Decrypt, kms:ReEncrypt*, kms:GenerateDataKey* and"
-                " kms:DescribeKey",
+                f" add a statement for that service with {joined(LOGS_KEY_ACTIONS)}",
             )
         unknown = _unknown(_LOGS, arn, service) if found == "unknown" else unknown
     return unknown
@@ -214,15 +216,14 @@ def publishers_problems(environment: Environment, path: str, arn: str, policy: M
     """Yield a finding at ``path`` for each service that publishes notifications and may not use their key."""
     has_budget = environment.notify is not None and environment.notify.monthly_budget_usd is not None
     for service in ("cloudwatch.amazonaws.com", *(["budgets.amazonaws.com"] if has_budget else [])):
-        found = _lets(policy, arn, _User(environment.account, frozenset({service})), _OBJECT_ACTIONS)
+        found = _lets(policy, arn, _User(environment.account, frozenset({service})), key_calls(TOPIC_KEY_ACTIONS))
         if found == "denies":
             yield _denied(path, arn, service)
         elif found == "silent":
             yield error(
                 path,
                 f"needs a key whose policy allows {service} to use it, got {arn}, whose policy does not; add a"
-                " statement for"
-                " that service with kms:Decrypt and kms:GenerateDataKey*",
+                f" statement for that service with {joined(TOPIC_KEY_ACTIONS)}",
             )
         elif found == "unknown":
             yield _unknown(path, arn, service)
@@ -237,7 +238,10 @@ def _log_groups(environment: Environment) -> list[str]:
 
 
 def _iam_problem(environment: Environment, arn: str, policy: Mapping[str, Any], path: str) -> Found | None:
-    actions = _OBJECT_ACTIONS if "bucket" in path or path == _TOPIC else _GRANT_ACTIONS
+    if path == _TOPIC:
+        actions = key_calls(TOPIC_KEY_ACTIONS)
+    else:
+        actions = OBJECT_KEY_ACTIONS if "bucket" in path else VOLUME_KEY_ACTIONS
     who, root = f"account {environment.account}", f"arn:{environment.partition}:iam::{environment.account}:root"
     found = _lets(policy, arn, _User(environment.account), actions)
     fix = f"add a statement that allows {joined(actions)} to {root}"

@@ -20,18 +20,6 @@ from hyperpod_cdk.common.log_settings import SETTINGS, LogSettings
 from hyperpod_cdk.common.selection import resources_of
 from hyperpod_cdk.common.stack_arns import arn_here
 
-LOGS_ACTIONS = ("kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey*", "kms:ReEncrypt*")
-"""What CloudWatch Logs does with a key (CloudWatch Logs user guide, "Encrypt log data", 2026)."""
-
-TOPIC_ACTIONS = ("kms:Decrypt", "kms:GenerateDataKey*")
-"""What publishes to a topic does with the topic's key (SNS developer guide, "Managing Amazon SNS encryption keys and
-costs", compatibility between event sources and encrypted topics, 2026)."""
-
-VOLUME_ACTIONS = ("kms:CreateGrant", "kms:DescribeKey")
-"""What the role of a node has to be allowed on the key of its volumes (SageMaker developer guide, "Customer managed AWS
-KMS key encryption for SageMaker HyperPod", 2026). The role of HyperPod's Karpenter needs the same."""
-
-
 ALIAS = Pattern(
     regex=r"alias/(?!aws/)[a-zA-Z0-9:/_-]+",
     minimum=len("alias/") + 1,
@@ -112,7 +100,7 @@ class EncryptionKey(Construct):
         """Let CloudWatch Logs use the key for log groups of the stack's account and region."""
         groups = arn_here("logs", "log-group:*")
         self._allow(
-            LOGS_ACTIONS,
+            sorted(arns.LOGS_KEY_ACTIONS),
             iam.ServicePrincipal(f"logs.{Aws.REGION}.{Aws.URL_SUFFIX}"),
             {"ArnLike": {"kms:EncryptionContext:aws:logs:arn": groups}},
         )
@@ -137,7 +125,7 @@ class EncryptionKey(Construct):
         """
         for service in services:
             principal = iam.ServicePrincipal(f"{service}.amazonaws.com")
-            self._allow(TOPIC_ACTIONS, principal, {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}})
+            self._allow(arns.TOPIC_KEY_ACTIONS, principal, {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}})
 
     def _allow(self, actions: Sequence[str], principal: object, conditions: dict[str, Any]) -> None:
         self.key.add_to_resource_policy(

@@ -11,6 +11,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from hyperpod_cdk.catalog import addons, arns, regions, s3_places
+from hyperpod_cdk.catalog.arns import OBJECT_KEY_ACTIONS
 from hyperpod_cdk.catalog.rules import repeated_problem
 from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
@@ -143,7 +144,7 @@ def _statements(places: Sequence[tuple[str, str]], keys: Sequence[str]) -> Itera
     yield _allow("Buckets", whole, [_bucket(bucket) for bucket in buckets])
     yield _allow("Checkpoints", _OBJECT_ACTIONS, [f"{_bucket(bucket)}/{prefix}*" for bucket, prefix in places])
     if keys:
-        yield _allow("Keys", ["kms:Decrypt", "kms:GenerateDataKey"], keys)
+        yield _allow("Keys", OBJECT_KEY_ACTIONS, keys)
     log_groups = arn_here("logs", "log-group:*")
     yield _allow("Logs", _LOG_ACTIONS, [log_groups])
     yield _allow("Metrics", ["cloudwatch:PutMetricData"], ["*"])

@@ -13,11 +13,10 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct, IDependable
 
 from hyperpod_cdk.catalog import hyperpod
-from hyperpod_cdk.catalog.arns import ROLE_ARN
+from hyperpod_cdk.catalog.arns import ROLE_ARN, VOLUME_KEY_ACTIONS
 from hyperpod_cdk.catalog.hyperpod import SERVICE_PRINCIPAL
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY as MANAGED
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge, all_objects
-from hyperpod_cdk.common.keys import VOLUME_ACTIONS
 from hyperpod_cdk.common.removal import goes_with_its_stack
 from hyperpod_cdk.common.stack_arns import ANY_ACCOUNT, ec2_arn
 from hyperpod_cdk.config.arguments import refuse_unlike
@@ -220,7 +219,7 @@ def _statements(
     if key_arns:
         statements.append(_allow("Decrypt", ["kms:Decrypt"], key_arns))
     if volume_key_arn is not None:
-        statements.append(_allow("VolumeKey", VOLUME_ACTIONS, [volume_key_arn]))
+        statements.append(_allow("VolumeKey", VOLUME_KEY_ACTIONS, [volume_key_arn]))
     return statements
 
 

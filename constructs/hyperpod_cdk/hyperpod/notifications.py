@@ -19,7 +19,7 @@ from constructs import Construct
 
 from hyperpod_cdk.catalog import hyperpod, quotas, regions
 from hyperpod_cdk.catalog import notifications as facts
-from hyperpod_cdk.catalog.arns import arn_parts
+from hyperpod_cdk.catalog.arns import TOPIC_KEY_ACTIONS, arn_parts
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.catalog.lustre import FILE_SYSTEM_ID
 from hyperpod_cdk.catalog.quotas import Quota
@@ -27,7 +27,7 @@ from hyperpod_cdk.catalog.rules import repeated_problem
 from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import ACTION, RESOURCE, acknowledge, ignore_in_checkov
 from hyperpod_cdk.common.handler_functions import document, handler_function, handler_role
-from hyperpod_cdk.common.keys import TOPIC_ACTIONS, EncryptionKey
+from hyperpod_cdk.common.keys import EncryptionKey
 from hyperpod_cdk.common.stack_arns import arn_here, arn_of_aws
 from hyperpod_cdk.config.arguments import is_token, refuse, refuse_unknown_types, refuse_unlike
 from hyperpod_cdk.config.environment import Environment
@@ -385,7 +385,7 @@ class Notifications(Construct):
             {"Action": ["logs:CreateLogStream", "logs:PutLogEvents"], "Resource": [log_group.attr_arn]},
         ]
         if self._key is not None:
-            statements.append({"Action": list(TOPIC_ACTIONS), "Resource": [self._key.key.key_arn]})
+            statements.append({"Action": list(TOPIC_KEY_ACTIONS), "Resource": [self._key.key.key_arn]})
         if self._quotas:
             asked = {*QUOTA_ACTIONS, "sagemaker:ListClusters"}
             statements.append({"Action": sorted(asked), "Resource": ["*"]})
@@ -465,7 +465,7 @@ class Notifications(Construct):
             reasons[RESOURCE.format(found)] = "the cluster's own log group, which ends with its ID; it only reads"
         if self._key is not None:
             key = "SNS asks for both kinds of data keys of one key, the topic's, of whoever publishes"
-            reasons |= {ACTION.format(action): key for action in TOPIC_ACTIONS if action.endswith("*")}
+            reasons |= {ACTION.format(action): key for action in TOPIC_KEY_ACTIONS if action.endswith("*")}
         acknowledge(role, reasons)
 
     def _triggers(self, function: lambda_.CfnFunction) -> None:

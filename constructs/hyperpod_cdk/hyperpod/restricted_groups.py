@@ -15,6 +15,7 @@ from constructs import Construct, DependencyGroup, IDependable
 from hyperpod_cdk.catalog import hyperpod, lustre, operators
 from hyperpod_cdk.catalog import instance_groups as rules
 from hyperpod_cdk.catalog import instance_types as catalog
+from hyperpod_cdk.catalog.arns import OBJECT_KEY_ACTIONS
 from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.common.removal import goes_with_its_stack
@@ -325,7 +326,7 @@ def _statements(
     if outputs:
         yield _allow("PutResults", _WRITE, [f"{_bucket(name)}/*" for name in outputs])
     if keys:
-        yield _allow("Keys", ["kms:Decrypt", "kms:GenerateDataKey"], keys)
+        yield _allow("Keys", OBJECT_KEY_ACTIONS, keys)
     if reward_functions:
         functions = f"arn:{Aws.PARTITION}:lambda:{here}:function:*SageMaker*"
         yield _allow("RewardFunctions", ["lambda:InvokeFunction"], [functions])

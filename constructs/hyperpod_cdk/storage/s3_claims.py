@@ -243,7 +243,7 @@ def _statements(buckets: Sequence[MountedBucket]) -> Iterator[Mapping[str, Any]]
         if bucket.kms_key_arn:
             yield {
                 "Effect": "Allow",
-                "Action": ["kms:Decrypt"] if bucket.read_only else ["kms:Decrypt", "kms:GenerateDataKey"],
+                "Action": ["kms:Decrypt"] if bucket.read_only else list(arns.OBJECT_KEY_ACTIONS),
                 "Resource": bucket.kms_key_arn,
                 "Condition": {"StringEquals": {"kms:ViaService": f"s3.{Aws.REGION}.{Aws.URL_SUFFIX}"}},
             }
