@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hyperpod_cdk.catalog import notifications
 from hyperpod_cdk.catalog.notifications import SLACK_CHANNEL_ID, SLACK_WORKSPACE_ID, budget_topic_problem
 from hyperpod_cdk.catalog.rules import Pattern
 from tests.support.tables import row_by_row
@@ -37,3 +38,9 @@ def test_a_budget_publishes_to_a_topic_of_its_own_account(owner: str) -> None:
         else f"needs a topic of account {ACCOUNT}, because a budget cannot publish to another account's, got one of"
         f" {owner}; remove monthly_budget_usd, or use a topic of the same account"
     )
+
+
+def test_who_publishes() -> None:
+    alarms, budgets = "cloudwatch.amazonaws.com", "budgets.amazonaws.com"
+    assert [*map(notifications.principal, notifications.publishers(has_budget=False))] == [alarms]
+    assert [*map(notifications.principal, notifications.publishers(has_budget=True))] == [alarms, budgets]

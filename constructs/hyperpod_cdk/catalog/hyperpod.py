@@ -189,6 +189,15 @@ def log_group(cluster_name: str, cluster_id: str) -> str:
     return f"/aws/sagemaker/Clusters/{cluster_name}/{cluster_id}"
 
 
+def events_log_group(cluster_name: str, *, stack_part: str) -> str:
+    """Return the log group of a cluster's events; ``stack_part`` is that of its stack's id, for a stack made anew.
+
+    The prefix makes it a target in EventBridge's console (AWS knowledge center, "I want to add an Amazon CloudWatch log
+    group as a target to an Amazon EventBridge rule").
+    """
+    return f"/aws/events/{cluster_name}-hyperpod-{stack_part}"
+
+
 LIFECYCLE_BUCKET_PREFIX: str = _DATA["lifecycle_bucket_prefix"]
 """Prefix of a lifecycle bucket's name; the managed instance-role policy allows no other."""
 

@@ -162,6 +162,12 @@ def _has_layer(minor: int) -> bool:
     return True
 
 
+def control_plane_log_group(cluster_name: str) -> str:
+    """Return the log group to which EKS writes a cluster's control-plane logs (EKS user guide, "Send control plane logs
+    to CloudWatch Logs", 2026)."""
+    return f"/aws/eks/{cluster_name}/cluster"
+
+
 def node_label_problem(key: str) -> str | None:
     """Say that kubelet refuses to give its node a label with ``key``, and does not start, or return None."""
     rules = _data.load("kubernetes")["kubelet_labels"]

@@ -96,6 +96,19 @@ STORAGE_USED = "StorageCapacityUtilization"
 WATCH_MINUTES = 5
 """Minutes between two checks of what sends no event: missing nodes, training plans, quotas."""
 
+CLOUDWATCH = "cloudwatch"
+BUDGETS = "budgets"
+
+
+def publishers(*, has_budget: bool) -> tuple[str, ...]:
+    """Return the services that publish to a topic of notifications, as the first parts of their principals."""
+    return (CLOUDWATCH, BUDGETS) if has_budget else (CLOUDWATCH,)
+
+
+def principal(service: str) -> str:
+    """Return the principal of one of ``publishers``."""
+    return f"{service}.amazonaws.com"
+
 
 def topic_problem(arn: str, *, partition: str, region: str) -> str | None:
     """Say that alarms of ``region`` cannot publish to a topic, or return None."""

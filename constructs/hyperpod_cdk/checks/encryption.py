@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hyperpod_cdk.catalog import hyperpod, kubernetes
 from hyperpod_cdk.catalog.arns import (
     LOGS_KEY_ACTIONS,
     OBJECT_KEY_ACTIONS,
@@ -26,6 +27,7 @@ from hyperpod_cdk.catalog.iam_matching import (
     names_service,
     principals,
 )
+from hyperpod_cdk.catalog.notifications import principal, publishers
 from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.checks.answers import Aws, KmsKeyAnswer, NotAnswered
 from hyperpod_cdk.checks.model import Case, Found, Skipped, check, error, unanswered, warning
@@ -215,7 +217,7 @@ def _logs_problem(environment: Environment, arn: str, policy: Mapping[str, Any])
 def publishers_problems(environment: Environment, path: str, arn: str, policy: Mapping[str, Any]) -> Iterator[Found]:
     """Yield a finding at ``path`` for each service that publishes notifications and may not use their key."""
     has_budget = environment.notify is not None and environment.notify.monthly_budget_usd is not None
-    for service in ("cloudwatch.amazonaws.com", *(["budgets.amazonaws.com"] if has_budget else [])):
+    for service in map(principal, publishers(has_budget=has_budget)):
         found = _lets(policy, arn, _User(environment.account, frozenset({service})), key_calls(TOPIC_KEY_ACTIONS))
         if found == "denies":
             yield _denied(path, arn, service)
@@ -231,9 +233,9 @@ def publishers_problems(environment: Environment, path: str, arn: str, policy: M
 
 def _log_groups(environment: Environment) -> list[str]:
     """Return a log group of each kind of name: with part of a stack's id, a service's own, and a generated one."""
-    named = [f"/aws/events/{environment.hyperpod_cluster_name}-hyperpod-1a2b3c4d"]
+    named = [hyperpod.events_log_group(environment.hyperpod_cluster_name, stack_part="1a2b3c4d")]
     if not environment.eks.is_existing:
-        named.append(f"/aws/eks/{environment.eks_cluster_name}/cluster")
+        named.append(kubernetes.control_plane_log_group(environment.eks_cluster_name))
     return [*named, f"{environment.name}-hyperpod-LifecycleScriptsUploadLogs"]
 
 

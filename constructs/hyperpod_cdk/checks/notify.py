@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.catalog.iam_matching import Statement, answers, is_positive, matches, names_account, names_service
-from hyperpod_cdk.catalog.notifications import MANAGED_TOPIC_KEY, chat_configuration
+from hyperpod_cdk.catalog.notifications import BUDGETS, CLOUDWATCH, MANAGED_TOPIC_KEY, chat_configuration, principal
 from hyperpod_cdk.checks.answers import Aws, TopicAnswer
 from hyperpod_cdk.checks.encryption import publishers_problems
 from hyperpod_cdk.checks.model import Case, Found, Skipped, check, error, warning
@@ -16,8 +16,8 @@ from hyperpod_cdk.config.notify import Slack
 
 AREA = "notify"
 
-_CLOUDWATCH = "cloudwatch.amazonaws.com"
-_BUDGETS = "budgets.amazonaws.com"
+_CLOUDWATCH = principal(CLOUDWATCH)
+_BUDGETS = principal(BUDGETS)
 
 _TOPIC = "notify.sns_topic_arn"
 _BUS = "notify.event_bus_arn"

@@ -12,7 +12,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from constructs import Construct, IConstruct, IValidation
 
-from hyperpod_cdk.catalog import arns, regions
+from hyperpod_cdk.catalog import arns, notifications, regions
 from hyperpod_cdk.catalog.rules import Pattern
 from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import withdraw_log_group
@@ -124,7 +124,7 @@ class EncryptionKey(Construct):
         ``services``: first parts of their principals, such as ``cloudwatch`` for ``cloudwatch.amazonaws.com``.
         """
         for service in services:
-            principal = iam.ServicePrincipal(f"{service}.amazonaws.com")
+            principal = iam.ServicePrincipal(notifications.principal(service))
             self._allow(arns.TOPIC_KEY_ACTIONS, principal, {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}})
 
     def _allow(self, actions: Sequence[str], principal: object, conditions: dict[str, Any]) -> None:

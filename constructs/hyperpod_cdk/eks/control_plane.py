@@ -198,7 +198,7 @@ class ControlPlane(Construct):
         LogSettings(
             self,
             "LogSettings",
-            log_group_name=f"/aws/eks/{eks_cluster_name}/cluster",
+            log_group_name=kubernetes.control_plane_log_group(eks_cluster_name),
             retention_days=log_retention_days,
             tags=log_group_tags,
         )

@@ -41,9 +41,6 @@ _PATTERNS = {
 }
 _PERIOD_SECONDS = 300
 _RULE_NAME_LENGTH = 64
-_LOG_GROUP_PREFIX = "/aws/events/"
-"""Prefix of a log group's name that makes it a target in EventBridge's console (AWS knowledge center, "I want to
-add an Amazon CloudWatch log group as a target to an Amazon EventBridge rule")."""
 
 
 class NodeEvents(Construct):
@@ -88,7 +85,7 @@ class NodeEvents(Construct):
         check_retention(retention_days=retention_days)
         _check_actions(alarm_actions)
         name = f"{cluster_name}-hyperpod"
-        group_name = f"{_LOG_GROUP_PREFIX}{name}-{stack_part()}"
+        group_name = hyperpod.events_log_group(cluster_name, stack_part=stack_part())
         # for a longer one CloudFormation generates a name
         rule_name = name if len(name) <= _RULE_NAME_LENGTH else None
         self.log_group: logs.CfnLogGroup = logs.CfnLogGroup(

@@ -256,7 +256,7 @@ class Notifications(Construct):
             ignore_in_checkov(topic, {"CKV_AWS_26": _NO_KEY})
             acknowledge(topic, {"AwsSolutions-SNS2": _NO_KEY})
         else:
-            self._key.allow_publishers("cloudwatch", *(["budgets"] if self._has_budget else []))
+            self._key.allow_publishers(*facts.publishers(has_budget=self._has_budget))
             topic.kms_master_key_id = self._key.key.key_arn
         alarms = arn_here("cloudwatch", f"alarm:{self._alarm_name('*')}")
         budgets = f"arn:{cdk.Aws.PARTITION}:budgets::{cdk.Aws.ACCOUNT_ID}:*"
@@ -267,9 +267,9 @@ class Notifications(Construct):
             policy_document={
                 "Version": "2012-10-17",
                 "Statement": [
-                    self._may_publish("Alarms", "cloudwatch", topic, alarms),
+                    self._may_publish("Alarms", facts.CLOUDWATCH, topic, alarms),
                     # AWS Cost Management user guide, "Creating an Amazon SNS topic for budget notifications"
-                    *([self._may_publish("Budgets", "budgets", topic, budgets)] if self._has_budget else []),
+                    *([self._may_publish("Budgets", facts.BUDGETS, topic, budgets)] if self._has_budget else []),
                     {
                         "Sid": "TlsOnly",
                         "Effect": "Deny",
@@ -288,7 +288,7 @@ class Notifications(Construct):
         return {
             "Sid": sid,
             "Effect": "Allow",
-            "Principal": {"Service": f"{service}.amazonaws.com"},
+            "Principal": {"Service": facts.principal(service)},
             "Action": "sns:Publish",
             "Resource": topic.ref,
             "Condition": {
