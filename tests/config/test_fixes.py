@@ -50,6 +50,14 @@ def test_an_example_has_the_account_and_region_of_the_file(changed: Changed, loa
     ]
 
 
+def test_an_example_has_the_region_of_a_sovereign_partition(changed: Changed, load: Load) -> None:
+    data = loaded(changed({}))
+    data["region"] = "eusc-de-east-1"
+    data["eks"]["image_registry"] = "https://x"
+    (said,) = [each.message for each in findings(load, yaml.safe_dump(data)) if each.path == "eks.image_registry"]
+    assert said.endswith("111122223333.dkr.ecr.eusc-de-east-1.amazonaws.com/mirror"), said
+
+
 def test_a_removal_that_is_carried_out_is_a_fix(changed: Changed, load: Load) -> None:
     carried_out = 0
     wrong = []

@@ -12,6 +12,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from hyperpod_cdk.catalog import aws_words
+from hyperpod_cdk.catalog.regions import REGION_REGEX
 from hyperpod_cdk.catalog.rules import listing
 from hyperpod_cdk.catalog.sentences import Advice, Choosing, Example, Sentence, Setting, Stated
 from hyperpod_cdk.config.draft import Faults
@@ -152,7 +153,7 @@ def _of_the_file(message: str, source: Source, value: object) -> str:
     def of_the_file(example: str) -> str:
         for key, usual, form in (
             ("account", "111122223333", r"[0-9]{12}"),
-            ("region", "us-east-1", r"[a-z]{2}(-[a-z]+)+-[0-9]"),
+            ("region", "us-east-1", REGION_REGEX),
         ):
             own = data.get(key)
             if isinstance(own, str) and re.fullmatch(form, own) and usual not in str(value):
