@@ -106,6 +106,24 @@ def test_the_region_of_a_registry(registry: str, region: str | None) -> None:
     assert images.ecr_region(registry) == region
 
 
+@pytest.mark.parametrize(
+    ("host", "registry"),
+    [
+        ("111122223333.dkr.ecr.us-east-1.amazonaws.com", ("111122223333", "us-east-1", False, False)),
+        ("111122223333.dkr.ecr-fips.us-east-1.amazonaws.com", ("111122223333", "us-east-1", False, True)),
+        ("111122223333.dkr-ecr.us-east-1.on.aws", ("111122223333", "us-east-1", True, False)),
+        ("111122223333.dkr-ecr-fips.us-gov-west-1.on.aws/x", ("111122223333", "us-gov-west-1", True, True)),
+        ("111122223333.dkr.ecr.us-east-1.amazonaws.com:443/x", ("111122223333", "us-east-1", False, False)),
+        ("11112222333.dkr.ecr.us-east-1.amazonaws.com", None),
+        ("111122223333.dkr_ecr.us-east-1.amazonaws.com", None),
+        ("111122223333.dkrecr.us-east-1.amazonaws.com", None),
+        ("111122223333.dkr.ecrs.us-east-1.amazonaws.com", None),
+    ],
+)
+def test_the_host_names_of_ecr(host: str, registry: tuple[str, str, bool, bool] | None) -> None:
+    assert images.ecr_registry(host) == registry
+
+
 def test_public_registries() -> None:
     expected = {"docker.io", "ghcr.io", "nvcr.io", "public.ecr.aws", "quay.io", "registry.k8s.io"}
     assert expected == images.PUBLIC_REGISTRIES

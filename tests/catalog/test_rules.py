@@ -261,6 +261,8 @@ def test_lists_are_written_by_one_function() -> None:
         ('"kube-system"', {"catalog/kubernetes.py"}),
         ("[a-z]{2,4}(", {"catalog/regions.py"}),
         ("[a-z]{2}(-", set()),
+        ("ecr(?", {"catalog/images.py"}),
+        (r"dkr\.ecr", set()),
         # the second compares the names of quotas
         ("[^a-z0-9]+", {"catalog/rules.py", "catalog/quotas.py"}),
         ("[a-z](-?[a-z0-9])*", {"catalog/rules.py"}),

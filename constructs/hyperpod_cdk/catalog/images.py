@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from hyperpod_cdk.catalog import _data
 from hyperpod_cdk.catalog.instance_types import InstanceType
@@ -58,13 +58,36 @@ PUBLIC_REGISTRIES: frozenset[str] = frozenset(
 )
 """Registries on the internet, which a closed network cannot reach."""
 
-_ECR = re.compile(r"[0-9]{12}\.dkr\.ecr\.([a-z0-9-]+)\.[a-z0-9.]+")
+_ECR = re.compile(
+    r"(?P<account>[0-9]{12})\.dkr(?:\.|(?P<dual_stack>-))ecr(?P<fips>-fips)?"
+    r"\.(?P<region>[a-z0-9-]+)\.[a-z0-9.]+(:[0-9]+)?"
+)
+
+
+class EcrRegistry(NamedTuple):
+    """The registry of an account in ECR, by one of its four host names (AWS general reference, "Amazon ECR endpoints
+    and quotas", 2026-11)."""
+
+    account: str
+    region: str
+    is_dual_stack: bool
+    """``dkr-ecr``, to which no interface endpoint leads (ECR user guide, "Making requests to Amazon ECR registries",
+    2026-11)."""
+    is_fips: bool
+
+
+def ecr_registry(registry: str) -> EcrRegistry | None:
+    """Return the parts of an ECR registry, with or without a path, or None for another registry."""
+    match = _ECR.fullmatch(registry.partition("/")[0])
+    if match is None:
+        return None
+    return EcrRegistry(match["account"], match["region"], bool(match["dual_stack"]), bool(match["fips"]))
 
 
 def ecr_region(registry: str) -> str | None:
     """Return the region of an ECR registry, with or without a path, or None for another registry."""
-    match = _ECR.fullmatch(registry.partition("/")[0])
-    return match[1] if match else None
+    found = ecr_registry(registry)
+    return found.region if found else None
 
 
 def chart_images(types: Iterable[InstanceType], *, region: str, gpu_partitions: bool) -> tuple[ChartImage, ...]:

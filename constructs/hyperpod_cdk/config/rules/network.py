@@ -205,14 +205,21 @@ def closed_network_reaches_its_images(environment: Environment) -> Iterator[Prob
             f" eks.image_registry: {mirror}/mirror",
         )
         return
-    region, host = images.ecr_region(registry), registry.partition("/")[0]
-    if host in images.PUBLIC_REGISTRIES or (region is not None and region != environment.region):
+    found, host = images.ecr_registry(registry), registry.partition("/")[0]
+    is_elsewhere = found is not None and (found.region != environment.region or found.is_dual_stack)
+    if host in images.PUBLIC_REGISTRIES or is_elsewhere:
         yield Problem(
             path,
             f"must be a registry that a closed network can reach, got {host}; copy the images to ECR of"
             f" {environment.region} and set image_registry: {mirror}/mirror",
         )
-    elif region is None:
+    elif found is not None and found.is_fips:
+        yield warning(
+            path,
+            f"{host} is a FIPS endpoint of ECR, and no document says that the endpoints of a closed network answer to"
+            f" its name; set image_registry: {mirror}/mirror",
+        )
+    elif found is None:
         yield warning(
             path,
             f"{host} is not an ECR registry, and a closed network has endpoints only for ECR; nodes can pull "

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
+from hyperpod_cdk.catalog.images import ecr_registry
 from hyperpod_cdk.review.rights.views import TOKEN
 
 PROPERTIES: Final = frozenset(
@@ -15,7 +15,6 @@ PROPERTIES: Final = frozenset(
 )
 """Properties of any type that name a container image which then runs."""
 
-_ECR: Final = re.compile(r"(\d{12})\.dkr[.-]ecr(?:-fips)?\.[^/]+")
 _OF_AWS: Final = "aws/codebuild/"
 """Images of CodeBuild itself, which are in no registry."""
 
@@ -29,9 +28,8 @@ def publisher(image: str, account: str) -> str:
     if not image or image.startswith(_OF_AWS) or TOKEN.search(image) or "${" in image or "{" in image:
         return ""
     first = image.partition("/")[0]
-    found = _ECR.fullmatch(first)
-    if found:
-        return "" if found[1] == account else f"account {found[1]}"
+    if found := ecr_registry(first):
+        return "" if found.account == account else f"account {found.account}"
     is_registry = "/" in image and ("." in first or ":" in first or first == "localhost")
     return f"the registry {first if is_registry else 'docker.io'}"
 
