@@ -164,7 +164,7 @@ def test_china_has_names_of_its_own(region: str | None, service: str, name: str)
         own,
         "Endpoints",
         vpc=vpc,
-        subnet_ids={"cnn1-az1": "subnet-0a1b2c3d4e5f67890"},
+        subnet_ids={"usgw1-az1" if region == "us-gov-west-1" else "cnn1-az1": "subnet-0a1b2c3d4e5f67890"},
         services=[service],
         client_cidrs=["10.0.0.0/16"],
     )
@@ -179,7 +179,18 @@ def test_china_has_names_of_its_own(region: str | None, service: str, name: str)
         ({"subnet_ids": {}}, "subnet_ids: must hold at least one subnet, got none; add one by its AZ ID"),
         (
             {"subnet_ids": {"us-east-1a": "subnet-1"}},
-            "subnet_ids: must be keyed by AZ IDs such as use1-az5, got 'us-east-1a'",
+            (
+                "subnet_ids['us-east-1a']: must be an availability zone ID such as use1-az1, got the name"
+                ' "us-east-1a", which means another zone in each account; find its ID with'
+                " 'aws ec2 describe-availability-zones --region us-east-1' and set the key to it"
+            ),
+        ),
+        (
+            {"subnet_ids": {"zzz9-az1": "subnet-0a1b2c3d4e5f67890"}},
+            (
+                "subnet_ids['zzz9-az1']: must be an availability zone ID of us-east-1 (use1-az...), got zzz9-az1; write"
+                " one of us-east-1"
+            ),
         ),
         (
             {"clients": []},

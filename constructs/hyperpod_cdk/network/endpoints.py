@@ -10,11 +10,11 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct, DependencyGroup, IDependable
 
 from hyperpod_cdk.catalog import network as rules
-from hyperpod_cdk.catalog import regions
 from hyperpod_cdk.catalog.rules import repeated_problem
 from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.config import network as fields
 from hyperpod_cdk.config.arguments import is_token, refuse
+from hyperpod_cdk.network.vpc import check_zone_id
 
 _HTTPS = 443
 _WORD = re.compile(r"[A-Za-z0-9]+")
@@ -35,7 +35,7 @@ class InterfaceEndpoints(Construct):
     ``vpc`` (ec2.IVpc): the VPC.
 
     ``subnet_ids`` (Mapping[str, str]): AZ ID -> ID of the subnet that gets the endpoints. Raises ValueError without a
-    subnet, for the name of a zone in place of its ID, and for an invalid ID of a subnet.
+    subnet, for what is not an AZ ID of the stack's region, and for an invalid ID of a subnet.
 
     ``services`` (Sequence[str]): last parts of the endpoints' names, such as ``ecr.api``, each once. Default: what
     every cluster needs. Raises ValueError for a whole name, a repeated one, and S3, which has a gateway endpoint.
@@ -60,7 +60,7 @@ class InterfaceEndpoints(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         names = list(rules.endpoint_services() if services is None else services)
-        _check(names, subnet_ids, clients, client_cidrs)
+        _check(names, subnet_ids, clients, client_cidrs, region=Stack.of(self).region)
         tags = [CfnTag(key="Name", value=self.node.path)]
         group = ec2.CfnSecurityGroup(
             self,
@@ -133,12 +133,13 @@ def _check(
     subnet_ids: Mapping[str, str],
     clients: Sequence[ec2.ISecurityGroup],
     client_cidrs: Sequence[str],
+    *,
+    region: str,
 ) -> None:
     if not subnet_ids:
         raise ValueError("subnet_ids: must hold at least one subnet, got none; add one by its AZ ID")
     for zone in subnet_ids:
-        if not regions.is_az_id(zone):
-            raise ValueError(f"subnet_ids: must be keyed by AZ IDs such as use1-az5, got {zone!r}")
+        check_zone_id("subnet_ids", zone, region=region)
     refuse(fields.ExistingNetwork, called={"node_subnet_ids": "subnet_ids"}, node_subnet_ids=subnet_ids)
     for index, cidr in enumerate(client_cidrs):
         if not is_token(cidr) and (problem := rules.block_problem(cidr, key=f"client_cidrs[{index}]")):

@@ -389,7 +389,7 @@ class ExistingNetwork(Construct):
             raise ValueError(f"vpc_cidr: {in_python(said)}")
         region = Stack.of(self).region
         for zone in node_subnet_ids:
-            _check_zone_id("node_subnet_ids", zone, region=region)
+            check_zone_id("node_subnet_ids", zone, region=region)
         _check_subnets(node_subnet_ids, control_plane_subnet_ids)
         private = list(dict.fromkeys(control_plane_subnet_ids or node_subnet_ids.values()))
         self._vpc = ec2.Vpc.from_vpc_attributes(
@@ -627,14 +627,15 @@ def _check(
 
 def _check_zones(zones: Sequence[str], control_plane_zones: int, *, region: str) -> None:
     for zone in zones:
-        _check_zone_id("availability_zones", zone, region=region)
+        check_zone_id("availability_zones", zone, region=region)
     usable = len(regions.eks_control_plane_zones(zones)) >= control_plane_zones
     for zone in zones[:control_plane_zones]:
         if problem := regions.control_plane_problem(zone, first=control_plane_zones, enough=usable):
             raise ValueError(f"availability_zones[{zone!r}]: {in_python(problem)}")
 
 
-def _check_zone_id(argument: str, zone: str, *, region: str) -> None:
+def check_zone_id(argument: str, zone: str, *, region: str) -> None:
+    """Raise ValueError if a key of ``argument`` is not the ID of a zone of ``region``, which may be a token."""
     problem = regions.az_id_problem(zone, region="" if is_token(region) else region, key="the key")
     if problem:
         raise ValueError(f"{argument}[{zone!r}]: {in_python(problem)}")
