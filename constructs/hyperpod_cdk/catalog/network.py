@@ -451,13 +451,20 @@ def secondary_cidr_problem(
     return f"{conflict.why}; set {key} to {conflict.instead}" if conflict else None
 
 
+def overlap_problem(cidr: str, other: str) -> str | None:
+    """Say that two blocks of a VPC overlap, which is impossible, or return None; the caller adds the fix."""
+    if not IPv4Network(cidr).overlaps(IPv4Network(other)):
+        return None
+    return f"must not overlap another block of the VPC, got {cidr} and {other}"
+
+
 def secondary_cidr_conflict(cidr: str, *, primary: str, others: Iterable[str] = ()) -> Conflict | None:
     """Say why a block cannot be added to a VPC with others, as ``secondary_cidr_problem`` does, or return None."""
     network = IPv4Network(cidr)
     rest = [primary, *others]
     for other in rest:
-        if network.overlaps(IPv4Network(other)):
-            return Conflict(f"must not overlap another block of the VPC, got {cidr} and {other}", "a free block")
+        if problem := overlap_problem(cidr, other):
+            return Conflict(problem, "a free block")
     for block in restricted_secondary_ranges(primary):
         if network.overlaps(IPv4Network(block)):
             why = f"must be outside {block}, which AWS does not add to a VPC whose first block is {primary}, got {cidr}"

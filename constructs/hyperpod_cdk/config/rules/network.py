@@ -403,11 +403,10 @@ def vpc_blocks_are_distinct(environment: Environment) -> Iterator[Problem]:
     blocks = () if existing is None else existing.vpc_cidrs
     for index, block in enumerate(blocks):
         for first, other in enumerate(blocks[:index]):
-            if IPv4Network(block).overlaps(IPv4Network(other)):
+            if problem := catalog.overlap_problem(block, other):
                 yield Problem(
                     ("network", "existing", "vpc_cidrs", index),
-                    f"must not overlap another block of the VPC, got {block} and {other} in [{first}]; list the blocks"
-                    " that 'aws ec2 describe-vpcs' shows",
+                    f"{problem} in [{first}]; list the blocks that 'aws ec2 describe-vpcs' shows",
                 )
                 break
 
