@@ -410,7 +410,7 @@ class TestRefusals:
     def test_of_a_script_that_is_not_uploaded(self, cluster: Make, group: Group, project: Any) -> None:
         assert refusal(cluster, instance_groups=[group(on_create="gpu.sh")]) == (
             f'instance group "system": on_create must be a script in {project / "lifecycle_scripts"}, got "gpu.sh"; '
-            "the folder contains on_create.sh, on_create_noop.sh: set on_create to one of these or add the script"
+            "write it, or name one of on_create.sh, on_create_noop.sh"
         )
 
     @pytest.mark.parametrize(("number", "allowed"), [(100, True), (101, False)])

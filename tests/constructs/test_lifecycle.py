@@ -502,8 +502,7 @@ class TestEntryPoints:
             LifecycleScripts(stack, "Scripts", directory=folder, entry_points=["on_create.sh", "gpu.sh"])
 
         assert str(raised.value) == (
-            f'on_create must be a script in {folder}, got "gpu.sh"; '
-            "the folder contains on_create.sh: set on_create to one of these or add the script"
+            f'on_create must be a script in {folder}, got "gpu.sh"; write it, or name one of on_create.sh'
         )
 
     def test_must_name_their_interpreter(self, stack: cdk.Stack, folder: Path) -> None:

@@ -33,6 +33,7 @@ from hyperpod_cdk.script_files import (
     content_hash,
     environment_text,
     library_scripts,
+    name_problem,
     script_names,
     shebang_problem,
 )
@@ -199,12 +200,8 @@ class LifecycleScripts(Construct):
         """Say why ``script``, which ``key`` names, cannot run on a node from this folder, or return None."""
         if problem := hyperpod.script_problem(script, key=key):
             return in_python(problem)
-        if script not in self._names:
-            top = ", ".join(name for name in self._names if "/" not in name) or "nothing"
-            return (
-                f'{key} must be a script in {self.directory}, got "{script}"; '
-                f"the folder contains {top}: set {key} to one of these or add the script"
-            )
+        if problem := name_problem(script, self._names, where=str(self.directory)):
+            return f"{key} {problem}"
         return shebang_problem(self.directory / script)
 
     def _new_bucket(self, encryption_key: kms.IKey | None, name: str | None) -> s3.IBucket:
