@@ -242,8 +242,8 @@ def test_tokens_are_left_to_fsx() -> None:
 
 def test_efa_does_not_cross_zones() -> None:
     assert refusal_of(**EFA, client_availability_zone_ids=["use1-az5", "use1-az4"]) == (
-        "availability_zone_id: must be that of all clients with EFA, which does not cross zones, got use1-az5 and "
-        "clients in use1-az4; put the file system in use1-az4, or set efa=False"
+        "efa: must have its users in use1-az5, because EFA does not cross zones, got clients in use1-az4; put the file"
+        " system in use1-az4, or set efa=False"
     )
     made(**EFA, client_availability_zone_ids=["use1-az5"])
     made(client_availability_zone_ids=["use1-az5", "use1-az4"])

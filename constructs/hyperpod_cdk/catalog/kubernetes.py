@@ -162,6 +162,11 @@ def _has_layer(minor: int) -> bool:
     return True
 
 
+ACCESS_ENTRY_MODES = ("API", "API_AND_CONFIG_MAP")
+"""Authentication modes of an EKS cluster with access entries, which HyperPod creates for its nodes (EKS user guide,
+"Change authentication mode to use access entries", 2026)."""
+
+
 def control_plane_log_group(cluster_name: str) -> str:
     """Return the log group to which EKS writes a cluster's control-plane logs (EKS user guide, "Send control plane logs
     to CloudWatch Logs", 2026)."""

@@ -398,6 +398,16 @@ def region_problem(region: str, *, efa: bool, deployment_type: str = DEPLOYMENT_
     return None
 
 
+def far_users_problem(zone: str, *, far: str, move: str) -> Sentence:
+    """Say that a file system of ``zone`` with EFA has users in other zones (FSx for Lustre user guide, "Working with
+    EFA-enabled file systems", considerations, 2026).
+
+    ``far`` names them with their zones; ``move`` is the fix that keeps EFA.
+    """
+    said = f"must have its users in {zone}, because EFA does not cross zones, got {far}; {move}, or "
+    return Sentence(said, Setting("efa", "false"))
+
+
 def local_zone_problems(az_id: str, settings: Settings) -> Iterator[tuple[str, str]]:
     """Yield what FSx does not offer in a Local Zone, the setting and the sentence; nothing for any other zone.
 

@@ -9,6 +9,7 @@ from typing import cast
 from hyperpod_cdk.catalog import addons, governance, kubernetes
 from hyperpod_cdk.catalog import network as addresses
 from hyperpod_cdk.catalog.kubernetes import SYSTEM_NAMESPACE
+from hyperpod_cdk.catalog.rules import listing
 from hyperpod_cdk.checks.answers import (
     Aws,
     EksClusterAnswer,
@@ -30,7 +31,6 @@ KUEUE_GROUP = governance.KUEUE_GROUP
 
 _HERE = "eks.existing"
 _NAME = f"{_HERE}.cluster_name"
-_AUTHENTICATION = frozenset({"API", "API_AND_CONFIG_MAP"})
 _CNI_DAEMON_SET = "aws-node"
 _CNI_IMAGE = re.compile(r"(?:^|/)amazon-k8s-cni:(v[\w.-]+)$")
 _NO_KUBECTL_SKEW = 1
@@ -145,11 +145,12 @@ def existing_cluster_has_the_stated_version(case: Case, aws: Aws) -> Iterator[Fo
 def existing_cluster_takes_access_entries(case: Case, aws: Aws) -> Iterator[Found]:
     """The mode can be changed to one with more methods, never back."""
     cluster = _cluster(case.environment.eks.existing, aws)
-    if cluster is None or cluster.authentication_mode in _AUTHENTICATION:
+    if cluster is None or cluster.authentication_mode in kubernetes.ACCESS_ENTRY_MODES:
         return
     yield error(
         _NAME,
-        f"needs authentication mode API or API_AND_CONFIG_MAP, got {cluster.authentication_mode} on {cluster.name}; run"
+        f"needs authentication mode {listing(kubernetes.ACCESS_ENTRY_MODES)}, got"
+        f" {cluster.authentication_mode} on {cluster.name}; run"
         f" 'aws eks update-cluster-config --name {cluster.name} --access-config"
         " authenticationMode=API_AND_CONFIG_MAP', which cannot be undone",
     )

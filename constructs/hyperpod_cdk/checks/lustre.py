@@ -153,8 +153,11 @@ def file_systems_stand_beside_their_users(case: Case, aws: Aws) -> Iterator[Foun
         if over_efa:
             yield error(
                 f"storage.lustre[{index}].efa",
-                f"must have its users in {system.availability_zone_id}, because EFA does not cross zones, got"
-                f" {placed(over_efa)}; move {_them(over_efa)} or the file system, or set efa: false",
+                catalog.far_users_problem(
+                    system.availability_zone_id,
+                    far=placed(over_efa),
+                    move=f"move {_them(over_efa)} or the file system",
+                ),
             )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, NoReturn, TypeVar
 
-from hyperpod_cdk.catalog import addons
+from hyperpod_cdk.catalog import addons, kubernetes
 from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.catalog.closest import closest
 from hyperpod_cdk.checks import aws_shapes
@@ -318,11 +318,12 @@ def _eks_of(asking: Asking, cluster: Mapping[str, Any]) -> EksClusterAnswer | No
         return aws_shapes.eks_cluster(asking.aws.call("eks", "describe_cluster", name=name)["cluster"])
 
     found = asking.answer(f"the EKS cluster {name}, its network, add-ons and access entries", ask, path="eks.existing")
-    if found is not None and found.authentication_mode == "CONFIG_MAP":
+    if found is not None and found.authentication_mode not in kubernetes.ACCESS_ENTRY_MODES:
         asking.log.note(
             "unsafe",
-            f"authentication mode of {name} is CONFIG_MAP, and HyperPod and this environment need access entries: 'aws"
-            f" eks update-cluster-config --name {name} --access-config authenticationMode=API_AND_CONFIG_MAP'",
+            f"authentication mode of {name} is {found.authentication_mode}, and HyperPod and this environment need access"
+            f" entries: 'aws eks update-cluster-config --name {name} --access-config"
+            " authenticationMode=API_AND_CONFIG_MAP'",
             path="eks.existing.cluster_name",
         )
     return found

@@ -15,7 +15,7 @@ from constructs import Construct
 
 from hyperpod_cdk.catalog import lustre as rules
 from hyperpod_cdk.catalog import network, regions, tags
-from hyperpod_cdk.catalog.rules import repeated_problem
+from hyperpod_cdk.catalog.rules import joined, repeated_problem
 from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import acknowledge_log_group
 from hyperpod_cdk.common.physical_names import stack_part
@@ -508,11 +508,9 @@ def _check_place(region: str, own_zone: str, client_zones: Sequence[str], *, efa
                 raise ValueError(f"{key}: {in_python(wrong)}")
     elsewhere = sorted({zone for zone in client_zones if zone != own_zone and not is_token(zone)})
     if efa and elsewhere and not is_token(own_zone):
-        raise ValueError(
-            "availability_zone_id: must be that of all clients with EFA, which does not cross zones, "
-            f"got {own_zone} and clients in {', '.join(elsewhere)}; put the file system in {elsewhere[0]}, "
-            "or set efa=False"
-        )
+        move = f"put the file system in {elsewhere[0]}"
+        problem = rules.far_users_problem(own_zone, far=f"clients in {joined(elsewhere)}", move=move)
+        raise ValueError(f"efa: {in_python(problem)}")
 
 
 def _check_compression(compression: str) -> None:
