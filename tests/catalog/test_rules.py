@@ -276,6 +276,8 @@ def test_lists_are_written_by_one_function() -> None:
         ('"/aws/eks/', {"catalog/kubernetes.py"}),
         ('"cloudwatch.amazonaws.com"', set()),
         ('"budgets.amazonaws.com"', set()),
+        ("ends with / and does not begin with it", {"config/storage.py"}),
+        ("must end with / and not begin", set()),
         ("def plural(", {"catalog/sentences.py"}),
         ("def _plural(", set()),
     ],

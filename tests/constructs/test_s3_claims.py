@@ -235,3 +235,8 @@ def test_misuse_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError) as refusal:  # noqa: PT011 - the whole message is compared below
         MountedBucket(bucket="data", **options)
     assert str(refusal.value) == message
+
+
+def test_a_token_is_no_wrong_prefix() -> None:
+    prefix = cdk.CfnParameter(stack(), "Prefix").value_as_string
+    assert MountedBucket(bucket="my-runs", prefix=prefix).prefix == prefix

@@ -12,7 +12,6 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from hyperpod_cdk.catalog import addons, arns, s3_places
-from hyperpod_cdk.catalog.rules import brackets_problem
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.config import storage as fields
 from hyperpod_cdk.config.arguments import is_token, refuse
@@ -69,11 +68,6 @@ class MountedBucket:
             allow_overwrite=self.allow_overwrite,
             kms_key_arn=self.kms_key_arn,
         )
-        if self.prefix and (self.prefix.startswith("/") or not self.prefix.endswith("/")):
-            fixed = f"{self.prefix.strip('/')}/"
-            raise ValueError(f"prefix: must end with / and not begin with it, got {self.prefix!r}; set {fixed!r}")
-        if not is_token(self.prefix) and (problem := brackets_problem(self.prefix, key="prefix")):
-            raise ValueError(f"prefix: {problem}")
         for key, problem in s3_places.read_only_problems(
             read_only=self.read_only, allow_delete=self.allow_delete, allow_overwrite=self.allow_overwrite
         ):
