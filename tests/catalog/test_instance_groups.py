@@ -595,6 +595,9 @@ def test_groups_that_a_plan_does_not_fit(seen: str, after: str) -> None:
     assert seats(needed=6) == (
         f"needs 6 instances of plan april for a and b, which has 4{after}; lower count by 2 or name another plan"
     )
+    assert instance_groups.seats_problem("may", 0, needed=1, groups=["a"], seen=seen) == (
+        f"needs 1 instance of plan may for a, which has 0{after}; lower count by 1 or name another plan"
+    )
     assert instance_groups.other_types_sentence("april", ["x", "y"], ["v", "w"], seen=seen) == (
         f"must be x or y, which plan april reserves{after}, got v and w; set instance_type: x or name another plan"
     )

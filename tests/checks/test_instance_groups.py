@@ -225,8 +225,21 @@ class TestNodesOfKarpenter:
                     " removed; set count: 3 to keep them, and let Karpenter scale another group"
                 ),
             ),
+            (
+                {"hyperpod.instance_groups[2]": GPU},
+                cluster(autoscaled=True, gpu=1),
+                "this deployment disables autoscaling, and gpu changes from 1 node to 0; set count: 1 to keep it",
+            ),
+            (
+                SCALED,
+                cluster(autoscaled=False, gpu=1),
+                (
+                    "this deployment enables autoscaling, and the 1 node of gpu, which Karpenter did not create, is"
+                    " removed; set count: 1 to keep it, and let Karpenter scale another group"
+                ),
+            ),
         ],
-        ids=["off", "on"],
+        ids=["off", "on", "off, one node", "on, one node"],
     )
     def test_lost(
         self,

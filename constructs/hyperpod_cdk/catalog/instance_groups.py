@@ -13,7 +13,7 @@ from typing import Literal, Protocol, get_args
 from hyperpod_cdk.catalog import arns, hyperpod, instance_types, kubernetes
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.catalog.rules import again_problem, listing, repeated
-from hyperpod_cdk.catalog.sentences import Advice, Companion, Removal, Sentence, Setting, Stated
+from hyperpod_cdk.catalog.sentences import Advice, Companion, Removal, Sentence, Setting, Stated, plural
 
 _MIG_PROFILE = re.compile(r"\d+g\.\d+gb")
 
@@ -433,8 +433,8 @@ def seats_problem(plan: str, seats: int, *, needed: int, groups: Sequence[str], 
     if needed <= seats:
         return None
     return (
-        f"needs {needed} instances of plan {plan} for {listing(groups, last='and')}, which has {seats}{_after(seen)};"
-        f" lower count by {needed - seats} or name another plan"
+        f"needs {needed} {plural(needed, 'instance')} of plan {plan} for {listing(groups, last='and')},"
+        f" which has {seats}{_after(seen)}; lower count by {needed - seats} or name another plan"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hyperpod_cdk.catalog.sentences import plural
 from hyperpod_cdk.checks.answers import Among, Aws, HyperPodClusterAnswer, ImageAnswer, NotAnswered
 from hyperpod_cdk.checks.model import Case, Detail, Found, check, error, unanswered, warning
 from hyperpod_cdk.config import InstanceGroup
@@ -167,12 +168,13 @@ def what_is_left_out_is_off(case: Case, aws: Aws) -> Iterator[Found]:
 def _change(cluster: HyperPodClusterAnswer, *, goes_on: bool, group: InstanceGroup, target: int) -> str | None:
     if cluster.autoscaled and not goes_on and target > group.count:
         return (
-            f"this deployment disables autoscaling, and {group.name} changes from {target} nodes to {group.count};"
-            f" set count: {target} to keep them"
+            f"this deployment disables autoscaling, and {group.name} changes from {target} {plural(target, 'node')} to"
+            f" {group.count}; set count: {target} to keep {plural(target, 'it', 'them')}"
         )
     if not cluster.autoscaled and goes_on and group.count == 0 and target > 0:
         return (
-            f"this deployment enables autoscaling, and the {target} nodes of {group.name}, which Karpenter did not"
-            f" create, are removed; set count: {target} to keep them, and let Karpenter scale another group"
+            f"this deployment enables autoscaling, and the {target} {plural(target, 'node')} of {group.name}, which"
+            f" Karpenter did not create, {plural(target, 'is', 'are')} removed; set count: {target} to keep"
+            f" {plural(target, 'it', 'them')}, and let Karpenter scale another group"
         )
     return None

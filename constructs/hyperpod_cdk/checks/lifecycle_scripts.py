@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
 
+from hyperpod_cdk.catalog.sentences import plural
 from hyperpod_cdk.checks.answers import Aws
 from hyperpod_cdk.checks.bash_commands import Command, assignments, commands
 from hyperpod_cdk.checks.downloads import download, leaves_the_network
@@ -298,7 +299,8 @@ def _size(folder: _Folder) -> Detail:
     sizes = [file.stat().st_size for file in folder.files()]
     kib = sum(sizes) / 2**10
     return Detail(
-        text=f"{folder.shown}/ has {len(sizes)} files, {kib:.1f} KiB; each new node downloads them all",
+        text=f"{folder.shown}/ has {len(sizes)} {plural(len(sizes), 'file')}, {kib:.1f} KiB; each new node downloads"
+        f" {plural(len(sizes), 'it', 'them all')}",
         data={"files": len(sizes), "bytes": sum(sizes)},
     )
 

@@ -11,6 +11,7 @@ from hyperpod_cdk.catalog import hyperpod
 from hyperpod_cdk.catalog.hyperpod import TRAINING_PLAN_RECLAIM
 from hyperpod_cdk.catalog.instance_groups import other_types_sentence, other_zone_sentence, seats_problem
 from hyperpod_cdk.catalog.rules import listing
+from hyperpod_cdk.catalog.sentences import plural
 from hyperpod_cdk.checks.answers import (
     Aws,
     HyperPodClusterAnswer,
@@ -427,8 +428,8 @@ def _room(case: Case, use: _Use, plan: TrainingPlan, shares: _Shares) -> Iterato
         names = listing([group.name for _, group in use.groups], last="and")
         yield error(
             path,
-            f"needs {use.needed} instances of plan {use.name} for {names}, which has {free} free of {total}{reasons};"
-            f" lower count by {use.needed - free} or"
+            f"needs {use.needed} {plural(use.needed, 'instance')} of plan {use.name} for {names}, which has"
+            f" {free} free of {total}{reasons}; lower count by {use.needed - free} or"
             f" {'use another plan' if shares.others else 'wait for replacements'}",
         )
         return

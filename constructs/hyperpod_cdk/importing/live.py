@@ -15,6 +15,7 @@ from typing import Any, Final, NoReturn, TypeVar
 from hyperpod_cdk.catalog import addons, kubernetes
 from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.catalog.closest import closest
+from hyperpod_cdk.catalog.sentences import plural
 from hyperpod_cdk.checks import aws_shapes
 from hyperpod_cdk.checks.answers import (
     UNREADABLE,
@@ -321,8 +322,8 @@ def _eks_of(asking: Asking, cluster: Mapping[str, Any]) -> EksClusterAnswer | No
     if found is not None and found.authentication_mode not in kubernetes.ACCESS_ENTRY_MODES:
         asking.log.note(
             "unsafe",
-            f"authentication mode of {name} is {found.authentication_mode}, and HyperPod and this environment need access"
-            f" entries: 'aws eks update-cluster-config --name {name} --access-config"
+            f"authentication mode of {name} is {found.authentication_mode}, and HyperPod and this environment need"
+            f" access entries: 'aws eks update-cluster-config --name {name} --access-config"
             " authenticationMode=API_AND_CONFIG_MAP'",
             path="eks.existing.cluster_name",
         )
@@ -591,10 +592,11 @@ def _read_nodes(asking: Asking, draft: Draft, found: Mapping[str, Any]) -> None:
         if is_free:
             continue
         group.zone = first
+        inside = stand[first]
         asking.log.note(
             "changed",
-            f"{group.name} is pinned to no zone; its {sum(stand.values())} nodes are in {first}, to which the file pins"
-            " it",
+            f"{group.name} is pinned to no zone; its {inside} {plural(inside, 'node')} {plural(inside, 'is', 'are')} in"
+            f" {first}, to which the file pins it",
             at=group.at,
             path=path,
         )

@@ -11,6 +11,7 @@ from math import floor
 from hyperpod_cdk.catalog import governance
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.catalog.rules import listing, repeated
+from hyperpod_cdk.catalog.sentences import plural
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.rules.book import Book, Problem, teams, warning
 from hyperpod_cdk.config.rules.instance_groups import unknown_type
@@ -259,8 +260,8 @@ def _over_flexible_capacity(
         if total > nodes + _SLACK:
             yield Problem(
                 (_SECTION, "teams"),
-                f"must share at most the {nodes} nodes that can be {listing(chosen)}, got {round(total, 2):g} of"
-                f" {listing(chosen, last='and')} together: a node of a flexible group is of one type; lower the quotas,"
-                " or add nodes",
+                f"must share at most the {nodes} {plural(nodes, 'node')} that can be {listing(chosen)}, got"
+                f" {round(total, 2):g} of {listing(chosen, last='and')} together: a node of a flexible group is of one"
+                " type; lower the quotas, or add nodes",
             )
             return
