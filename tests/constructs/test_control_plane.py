@@ -333,9 +333,13 @@ def test_a_version_that_hyperpod_does_not_document_is_warned_about() -> None:
             {"kubernetes_version": "1.99"},
             (
                 'kubernetes_version: needs the kubectl layer of the same minor, got "1.99" and no package '
-                "aws-cdk.lambda-layer-kubectl-v99; run pip install aws-cdk.lambda-layer-kubectl-v99, or set "
-                'kubernetes_version="1.35"'
+                "aws-cdk.lambda-layer-kubectl-v99; set "
+                'kubernetes_version="1.35", or run pip install aws-cdk.lambda-layer-kubectl-v99'
             ),
+        ),
+        (
+            {"kubernetes_version": 1.34},
+            'kubernetes_version: must be text, got 1.34; write kubernetes_version as text, such as "1.35"',
         ),
         (
             {"addon_versions": {"vpc-cni": "v1.18.2-eksbuild.1"}},

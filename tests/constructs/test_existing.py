@@ -217,7 +217,7 @@ def test_administrators_get_access_entries() -> None:
             {"kubernetes_version": "1.12"},
             (
                 'kubernetes_version: needs the kubectl layer of the same minor, got "1.12" and no package '
-                "aws-cdk.lambda-layer-kubectl-v12; run pip install aws-cdk.lambda-layer-kubectl-v12, or set "
+                "aws-cdk.lambda-layer-kubectl-v12; set "
                 'kubernetes_version="1.30"'
             ),
         ),

@@ -620,6 +620,8 @@ class TestNodes:
         ({"deep_health_checks": ["instance_stress"] * 2}, "deep_health_checks[1] must be named once,"),
         ({"taints": [Taint(key="gpu", effect="NoSchedule")] * 2}, "taints[1] must be unique by key and effect,"),
         ({"on_create": "a.sh", "on_init_complete": "b.sh"}, "on_init_complete cannot be set together with on_create,"),
+        ({"labels": {"a": 1}}, "labels.a must be text, got 1; write a as text"),
+        ({"labels": {"a": True}}, "labels.a must be text, got True; write a as text"),
         ({"labels": {MIG: "all-9g.99gb"}}, f"labels: {MIG} must partition ml.p5.48xlarge into MIG profiles"),
         ({"labels": {MIG: "ours"}}, f"labels: {MIG} must be a configuration that the dependency chart gives"),
         (

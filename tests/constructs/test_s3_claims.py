@@ -223,11 +223,11 @@ def test_the_driver_takes_its_rights_from_pod_identity() -> None:
         ),
         (
             {"read_only": True, "allow_delete": True},
-            "allow_delete: must be false with read_only, got true; set one of the two to false",
+            "allow_delete: must be False with read_only, got True; set one of the two to False",
         ),
         (
             {"read_only": True, "allow_overwrite": True},
-            "allow_overwrite: must be false with read_only, got true; set one of the two to false",
+            "allow_overwrite: must be False with read_only, got True; set one of the two to False",
         ),
     ],
 )

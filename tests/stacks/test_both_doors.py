@@ -124,6 +124,7 @@ IN_OTHER_WORDS: Mapping[str, str] = {
     "existing-network_missing": "an argument without default, for which the stacks pass on that there is no zone",
     "eks-kubernetes_1_12": "a construct warns of what HyperPod does not take, and refuses what it has no kubectl for",
     "eks-kubernetes_beyond_hyperpod": "a construct warns of what HyperPod does not take, and refuses as above",
+    "eks-kubernetes_without_quotes": "Python has the number alone, and not how it was written",
     "karpenter-default_pool_too_large": _MORE_IS_KNOWN,
     "nodes-restricted_groups_without_their_dependencies": _OTHER_ARGUMENT,
 }
@@ -248,8 +249,11 @@ ANOTHER_FIX: Mapping[str, tuple[str, str]] = {
 OF_THE_FILE = frozenset({"operators-inference_without_an_oidc_provider"})
 """Cases that the stacks refuse themselves, in the file's words."""
 
-_AS_IN_A_FILE = re.compile(r"\b(add|got|needs|raise|set|with|write) [a-z_.]+: ")
-"""How a sentence states a key and its value for a file; Python has ``key=value``."""
+_AS_IN_A_FILE = re.compile(
+    r"\b(add|got|needs|raise|set|such as|with|write) [a-z_.]+(\[[^\]]*\])*: "
+    r"|\b(got|must be|to) (true|false)\b|\bin quotes\b|\bafter [a-z_.]+:"
+)
+"""How a sentence states a key, a value or how it is written for a file; Python has ``key=value`` and ``True``."""
 
 
 class _Everything(Faults):

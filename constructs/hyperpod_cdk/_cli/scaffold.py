@@ -13,7 +13,16 @@ from pathlib import Path
 from hyperpod_cdk.catalog import governance, hyperpod, instance_types, kubernetes, regions
 from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.catalog.rules import joined
-from hyperpod_cdk.catalog.sentences import Advice, Correction, Example, OnlyInFiles, Setting, by_option, in_words_of
+from hyperpod_cdk.catalog.sentences import (
+    Advice,
+    Correction,
+    Example,
+    OnlyInFiles,
+    Setting,
+    Truth,
+    by_option,
+    in_words_of,
+)
 from hyperpod_cdk.config import EnvironmentFileError, arguments, environment_files, load_environment
 from hyperpod_cdk.config.eks import Eks
 from hyperpod_cdk.config.environment import Environment
@@ -182,7 +191,7 @@ def _by_option(error: Finding, name_is: str) -> str:
         return f"{error.path}: {error.message}"
 
     def said(advice: Advice) -> str:
-        key = "" if isinstance(advice, OnlyInFiles | Example) else advice.key
+        key = "" if isinstance(advice, OnlyInFiles | Example | Truth) else advice.key
         decides = option if key == THE_KEY or error.path.endswith(key) else _deciding(key)
         return by_option(decides)(advice) if decides else str(advice)
 

@@ -253,8 +253,15 @@ def unknown_type_problem(
         return f'must be an instance type that is known, got "{name}"; did you mean {near_stated}, stated {where}?'
     said = f'must be a HyperPod instance type known on {as_of()}, got "{name}"; '
     if near := closest(name):
-        return Sentence(said, f"did you mean {near}?", OnlyInFiles(f" If not, {otherwise}"))
-    return Sentence(said, Choosing(key), f" one of the {len(_table())} known", OnlyInFiles(f", or {otherwise}"))
+        return Sentence(
+            said, f"did you mean {near}?", OnlyInFiles(f" If not, {otherwise}", python=f" If not, {otherwise}")
+        )
+    return Sentence(
+        said,
+        Choosing(key),
+        f" one of the {len(_table())} known",
+        OnlyInFiles(f", or {otherwise}", python=f", or {otherwise}"),
+    )
 
 
 def as_of() -> date:

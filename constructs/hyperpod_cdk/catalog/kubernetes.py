@@ -143,12 +143,15 @@ def kubectl_problem(version: str, *, key: str = "kubernetes_version") -> str | N
     package = f"aws-cdk.lambda-layer-kubectl-v{minor}"
     wanted = f"'hyperpod-cdk[kubernetes-{version}]'" if version in hyperpod_versions() else package
     near = min(installed, key=lambda each: (abs(each - int(minor)), -each), default=None) if minor.isdigit() else None
-    other = () if near is None else (", or ", Setting(key, f'"1.{near}"'))
-    return Sentence(
-        f'needs the kubectl layer of the same minor, got "{version}" and no package {package}; run pip install'
-        f" {wanted}",
-        *other,
-    )
+    said = f'needs the kubectl layer of the same minor, got "{version}" and no package {package}; '
+    if near is None:
+        return f"{said}run pip install {wanted}"
+    another = Setting(key, f'"1.{near}"')
+    if version in hyperpod_versions():
+        return Sentence(said, f"run pip install {wanted}, or ", another)
+    # HyperPod may accept a newer version by now, an older one not
+    is_newer = int(minor) > int(hyperpod_versions()[-1].removeprefix("1."))
+    return Sentence(said, another, f", or run pip install {wanted}" if is_newer else "")
 
 
 def _has_layer(minor: int) -> bool:

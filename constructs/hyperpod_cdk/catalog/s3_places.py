@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hyperpod_cdk.catalog.rules import Pattern
-from hyperpod_cdk.catalog.sentences import Correction, Sentence
+from hyperpod_cdk.catalog.sentences import Correction, Sentence, Truth
 
 BUCKET_NAME_SOURCE = "S3 user guide, General purpose bucket naming rules, 2026-11"
 BUCKET_NAME_MINIMUM = 3
@@ -106,7 +106,14 @@ def read_only_problems(*, read_only: bool, allow_delete: bool, allow_overwrite: 
     """Yield each write permission with a read-only mount, with the sentence of the error."""
     for name, allowed in (("allow_delete", allow_delete), ("allow_overwrite", allow_overwrite)):
         if read_only and allowed:
-            yield name, "must be false with read_only, got true; set one of the two to false"
+            said = (
+                "must be ",
+                Truth(value=False),
+                " with read_only, got ",
+                Truth(value=True),
+                "; set one of the two to ",
+            )
+            yield name, Sentence(*said, Truth(value=False))
 
 
 def _holds(outer: str, inner: str) -> bool:

@@ -86,9 +86,13 @@ class Stated:
 
 @dataclass(frozen=True)
 class OnlyInFiles:
-    """Words about how a value is written in a file, which an option does not need."""
+    """Words about how a value is written in a file, which an option does not need.
+
+    ``python`` are the words for callers of constructs, empty for none.
+    """
 
     text: str
+    python: str = ""
 
     def __str__(self) -> str:
         return self.text
@@ -104,7 +108,17 @@ class Example:
         return self.text
 
 
-Advice = Setting | Correction | Choosing | Removal | Companion | Stated | OnlyInFiles | Example
+@dataclass(frozen=True)
+class Truth:
+    """A truth value: ``true`` in a file, ``True`` in Python."""
+
+    value: bool
+
+    def __str__(self) -> str:
+        return str(self.value).lower()
+
+
+Advice = Setting | Correction | Choosing | Removal | Companion | Stated | OnlyInFiles | Example | Truth
 
 
 class Sentence(str):
@@ -158,8 +172,8 @@ def by_option(option: str) -> Callable[[Advice], str]:
                 return f"{option} {advice.value}"
             case Companion():
                 return option
-            case OnlyInFiles() | Example():
-                return advice.text if isinstance(advice, Example) else ""
+            case OnlyInFiles() | Example() | Truth():
+                return "" if isinstance(advice, OnlyInFiles) else str(advice)
 
     return said
 
@@ -171,17 +185,23 @@ def in_python(message: str) -> str:
 
 def _by_argument(advice: Advice) -> str:
     match advice:
-        case Setting() if advice.or_in_files:
-            return ""
         case Setting():
-            value = advice.python or _as_code(advice.value)
-            if value is not None and _ARGUMENT.fullmatch(advice.key):
-                return f"{advice.verb} {advice.key}={value}"
-            return f"{advice.verb} {advice.key} {'to' if advice.verb == 'set' else 'as'} {value or advice.value}"
+            return "" if advice.or_in_files else _set_by_argument(advice)
         case Stated():
             return f"{advice.key}={_as_code(advice.value)}"
+        case OnlyInFiles():
+            return advice.python
+        case Truth():
+            return str(advice.value)
         case _:
             return str(advice)
+
+
+def _set_by_argument(advice: Setting) -> str:
+    value = advice.python or _as_code(advice.value)
+    if value is not None and _ARGUMENT.fullmatch(advice.key):
+        return f"{advice.verb} {advice.key}={value}"
+    return f"{advice.verb} {advice.key} {'to' if advice.verb == 'set' else 'as'} {value or advice.value}"
 
 
 _ARGUMENT = re.compile(r"[a-z_]\w*(\.\w+|\[\w+\])*")

@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 from hyperpod_cdk.catalog import aws_words
 from hyperpod_cdk.catalog.regions import REGION_REGEX
 from hyperpod_cdk.catalog.rules import listing
-from hyperpod_cdk.catalog.sentences import Advice, Choosing, Example, Sentence, Setting, Stated
+from hyperpod_cdk.catalog.sentences import Advice, Choosing, Example, OnlyInFiles, Sentence, Setting, Stated, Truth
 from hyperpod_cdk.config.draft import Faults
 from hyperpod_cdk.config.shape import bare, field_at, item_type, model_of, places_of, type_at
 from hyperpod_cdk.config.source import Ambiguous, DataPath, Refused, Source, describe
@@ -246,10 +246,9 @@ def _letters(step: object) -> str:
 def _choice(annotation: Any, value: object, key: str) -> str:
     choices = list(get_args(bare(annotation)))
     allowed = listing([_as_yaml(choice) for choice in choices])
-    got = describe(value)
     near = closest(value, [str(choice) for choice in choices]) if isinstance(value, str) else None
     fix: tuple[str | Advice, ...] = (f"did you mean {near}?",) if near else (Choosing(key), " one of these")
-    return Sentence(f"must be {allowed}, got {got}; ", *fix)
+    return Sentence(f"must be {allowed}, got ", _got(value), "; ", *fix)
 
 
 def _type_message(model: type[BaseModel], source: Source, path: DataPath, value: object) -> str:
@@ -261,7 +260,7 @@ def _type_message(model: type[BaseModel], source: Source, path: DataPath, value:
     if model_of(annotation) is not None or get_origin(kind) is dict:
         return _mapping_message(value, key, annotation, is_required=_is_required(model, path))
     if get_origin(kind) is tuple:
-        return Sentence(f"must be a list, got {describe(value)}; ", _list_fix(model, path, value, key))
+        return Sentence("must be a list, got ", _got(value), "; ", _list_fix(model, path, value, key))
     messages: dict[Any, Callable[[Source, DataPath, object, str, Any], str]] = {
         int: _number_message,
         float: _fraction_message,
@@ -383,7 +382,7 @@ def _text_message(model: type[BaseModel], source: Source, path: DataPath, value:
         return f"must be text, got nothing; write a value after {key}:{or_else}"
     else:
         shown = (", such as ", Example(_as_yaml(example))) if example else ()
-        return Sentence(f"must be text, got {describe(value)}; write {key} as text", *shown)
+        return Sentence("must be text, got ", _got(value), f"; write {key} as text", *shown)
     said, as_text = f"must be text, got {written}, which YAML reads as {reading}", _quoted(written)
     problem = _refusal(model, path, written)
     if problem:
@@ -397,16 +396,22 @@ def _number_message(source: Source, path: DataPath, value: object, key: str, exa
         return Sentence(said, Setting(key, int(value), verb="write"), " without quotes")
     if isinstance(value, Ambiguous):
         return f"must be a whole number, got {value.text}, which YAML reads as {value.reading}; write plain digits"
-    shown = f"digits, such as {key}: {_as_yaml(example)}" if example is not None else f"digits after {key}:"
-    return f"must be a whole number, got {describe(value)}; write {shown}"
+    return Sentence("must be a whole number, got ", _got(value), "; write digits", *_such_digits(key, example))
 
 
 def _fraction_message(source: Source, path: DataPath, value: object, key: str, example: object) -> str:  # noqa: ARG001
     if isinstance(value, str) and value.strip().replace(".", "", 1).isdecimal():
         fix = Setting(key, value.strip(), verb="write", python=value.strip())
         return Sentence(f"must be a number, got the text {describe(value)}; ", fix, " without quotes")
-    shown = f"digits, such as {key}: {_as_yaml(example)}" if example is not None else f"digits after {key}:"
-    return f"must be a number, got {describe(value)}; write {shown}"
+    return Sentence("must be a number, got ", _got(value), "; write digits", *_such_digits(key, example))
+
+
+def _such_digits(key: str, example: object) -> tuple[str | Advice, ...]:
+    return (OnlyInFiles(f" after {key}:"),) if example is None else (", such as ", Stated(key, example))
+
+
+def _got(value: object) -> str | Advice:
+    return Truth(value) if isinstance(value, bool) else describe(value)
 
 
 def _truth_message(source: Source, path: DataPath, value: object, key: str, example: object) -> str:  # noqa: ARG001
@@ -414,7 +419,9 @@ def _truth_message(source: Source, path: DataPath, value: object, key: str, exam
     meant = "false" if str(word).lower() in {"no", "off", "false", "n", "0"} else "true"
     fix = Setting(key, meant, verb="write")
     other = () if isinstance(word, str | int) else (" or ", Stated(key, "false"))
-    return Sentence(f"must be true or false, got {describe(value)}; ", fix, *other)
+    return Sentence(
+        "must be ", Truth(value=True), " or ", Truth(value=False), f", got {describe(value)}; ", fix, *other
+    )
 
 
 def _as_yaml(value: object) -> str:

@@ -8,7 +8,7 @@ from pydantic import Field, Strict
 
 from hyperpod_cdk.catalog import governance
 from hyperpod_cdk.catalog.rules import Bound
-from hyperpod_cdk.catalog.sentences import Sentence, Setting
+from hyperpod_cdk.catalog.sentences import OnlyInFiles, Sentence, Setting
 from hyperpod_cdk.config.eks import RoleArn
 from hyperpod_cdk.config.instance_group import InstanceTypeName
 from hyperpod_cdk.config.section import Check, Section, counted, filled, like, within
@@ -27,7 +27,8 @@ def _quantity_problem(quantity: str, key: str) -> str | None:
     if governance.QUANTITY.matches(quantity):
         return None
     fix = Setting(key, '"64", "512Gi" or the like')
-    return Sentence(f'must be {governance.QUANTITY.describes}, got "{quantity}"; ', fix)
+    in_quotes = OnlyInFiles(governance.QUANTITY.in_files)
+    return Sentence(f"must be {governance.QUANTITY.describes}", in_quotes, f', got "{quantity}"; ', fix)
 
 
 Quantity = Annotated[str, Check(_quantity_problem, "pattern", {"pattern": f"^(?:{governance.QUANTITY.regex})$"})]

@@ -544,6 +544,8 @@ def _endpoint_access(kind: Literal["public_and_private", "private"], cidrs: Sequ
 
 
 def _kubectl_layer(scope: Construct, kubernetes_version: str) -> lambda_.ILayerVersion:
+    if not isinstance(kubernetes_version, str):
+        refuse(fields.Eks, kubernetes_version=kubernetes_version)
     minor = kubernetes_version.removeprefix("1.")
     problem = kubernetes.kubectl_problem(kubernetes_version)
     if problem is not None:

@@ -455,6 +455,8 @@ class InstanceGroup:
 
     def _node_problems(self) -> Iterator[str]:
         yield from _count_problem("labels", len(self.labels), hyperpod.LABELS, what="labels")
+        if not all(isinstance(each, str) for pair in self.labels.items() for each in pair):
+            yield from of_fields(fields.InstanceGroup, {"labels": self.labels})
         for key, value in self.labels.items():
             yield from _pattern_problem("labels", key, hyperpod.LABEL_KEY, called="the key")
             yield from _pattern_problem("labels", value, hyperpod.LABEL_VALUE, called=f"labels[{key!r}]")

@@ -12,6 +12,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from hyperpod_cdk.catalog import addons, arns, s3_places
+from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.config import storage as fields
 from hyperpod_cdk.config.arguments import is_token, refuse
@@ -71,7 +72,7 @@ class MountedBucket:
         for key, problem in s3_places.read_only_problems(
             read_only=self.read_only, allow_delete=self.allow_delete, allow_overwrite=self.allow_overwrite
         ):
-            raise ValueError(f"{key}: {problem}")
+            raise ValueError(f"{key}: {in_python(problem)}")
 
 
 class S3Claims(VolumeClaims):
