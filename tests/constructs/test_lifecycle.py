@@ -498,11 +498,20 @@ class TestFolder:
 
 class TestEntryPoints:
     def test_must_be_in_the_folder(self, stack: cdk.Stack, folder: Path) -> None:
-        with pytest.raises(ValueError, match="on_create") as raised:
+        with pytest.raises(ValueError, match="entry_points") as raised:
             LifecycleScripts(stack, "Scripts", directory=folder, entry_points=["on_create.sh", "gpu.sh"])
 
         assert str(raised.value) == (
-            f'on_create must be a script in {folder}, got "gpu.sh"; write it, or name one of on_create.sh'
+            f'entry_points[1] must be a script in {folder}, got "gpu.sh"; write it, or name one of on_create.sh'
+        )
+
+    def test_lie_below_the_folder(self, stack: cdk.Stack, folder: Path) -> None:
+        with pytest.raises(ValueError, match="entry_points") as raised:
+            LifecycleScripts(stack, "Scripts", directory=folder, entry_points=["../on_create.sh"])
+
+        assert str(raised.value) == (
+            "entry_points[0] must be the path of a script below the folder of lifecycle scripts, without / at its"
+            ' beginning, "." and "..", got "../on_create.sh"; set entry_points[0]="on_create.sh"'
         )
 
     def test_must_name_their_interpreter(self, stack: cdk.Stack, folder: Path) -> None:

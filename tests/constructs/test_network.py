@@ -334,6 +334,16 @@ def test_slots_are_disjoint_parts_of_the_block(prefix: int, needed: int) -> None
             {"nat_gateways": 0},
             "nat_gateways: must be at least 1, got 0; set nat_gateways to 1 or more",
         ),
+        *(
+            (
+                {"nat_gateways": number, "egress": "closed"},
+                (
+                    f"nat_gateways: must be left out of a closed network, which has none, got {number}; remove it or"
+                    ' set egress="nat"'
+                ),
+            )
+            for number in (0, 1)
+        ),
         (
             {"nat_gateways": 3},
             "nat_gateways: must be at most 2, one for each availability zone, got 3; set nat_gateways=2",

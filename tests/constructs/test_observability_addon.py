@@ -81,8 +81,12 @@ def test_dashboards_logs_and_levels() -> None:
             operators.GRAFANA_WORKSPACE_ARN.problem("g-1", key="grafana_workspace_arn"),
         ),
         (
-            {"metrics": {"gpus": "basic"}},
-            f'metrics: must be categories of {", ".join(operators.METRICS)}, got "gpus"; remove it',
+            {"metrics": {"disks": "basic"}},
+            f'metrics: must be categories of {", ".join(operators.METRICS)}, got "disks"; remove it',
+        ),
+        (
+            {"metrics": {"nod": "basic"}},
+            f'metrics: must be categories of {", ".join(operators.METRICS)}, got "nod"; did you mean node?',
         ),
         (
             {"metrics": {"network": "basic"}},

@@ -133,8 +133,16 @@ WRONG: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (hp.Notifications, {**TOLD, "instance_types": ["p5"]}, "instance_types: must be a HyperPod instance type known on"),
     (
         hp.Notifications,
+        {**TOLD, "file_systems": {"a b": "fs-0a1b2c3d4e5f67890"}},
+        "file_systems['a b']: must be",
+    ),
+    (
+        hp.Notifications,
         {**TOLD, "file_systems": {"scratch": "fs-1"}},
-        'file_systems[0]: must be the ID of an FSx file system, got "fs-1"; correct file_systems[0], which must',
+        (
+            "file_systems['scratch']: must be the ID of an FSx file system, got \"fs-1\"; correct"
+            " file_systems['scratch'], which must"
+        ),
     ),
     (
         hp.NodeEvents,

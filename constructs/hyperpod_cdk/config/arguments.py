@@ -78,10 +78,10 @@ def refuse(
         raise ValueError(f"{where}: {problem}" if where else problem)
 
 
-def refuse_unlike(pattern: Pattern, **values: str | Sequence[str] | None) -> None:
+def refuse_unlike(pattern: Pattern, **values: str | Sequence[str] | Mapping[str, str] | None) -> None:
     """Raise ValueError for the first text that does not match ``pattern``; for arguments without a field in the file.
 
-    Each item of a list is judged. None counts as left out, and tokens are not judged.
+    Each item of a list and each value of a mapping is judged. None counts as left out, and tokens are not judged.
     """
     for name, value in values.items():
         texts = {name: value} if value is None or isinstance(value, str) else _items(name, value)
@@ -118,8 +118,9 @@ def refuse_unknown_types(**values: Iterable[str | InstanceType]) -> None:
                 raise ValueError(f"{name}: {problem}")
 
 
-def _items(name: str, values: Sequence[str]) -> dict[str, str]:
-    return {f"{name}[{index}]": value for index, value in enumerate(values)}
+def _items(name: str, values: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
+    pairs = values.items() if isinstance(values, Mapping) else enumerate(values)
+    return {f"{name}[{key!r}]": value for key, value in pairs}
 
 
 def _written(path: DataPath) -> str:

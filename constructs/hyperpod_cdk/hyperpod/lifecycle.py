@@ -151,8 +151,8 @@ class LifecycleScripts(Construct):
         check_steps(steps, self.directory)
         # of the folder as it is hashed; every instance group uses them
         self._names = script_names(self.directory)
-        for entry_point in entry_points:
-            if problem := self.script_problem(entry_point):
+        for index, entry_point in enumerate(entry_points):
+            if problem := self.script_problem(entry_point, key=f"entry_points[{index}]"):
                 raise ValueError(problem)
         text = environment_text(lustre=lustre, lustre_over_efa=lustre_over_efa)
         written = {f"{STEPS}/{step.name}": step.read_text(encoding="utf-8") for step in steps}
@@ -199,7 +199,7 @@ class LifecycleScripts(Construct):
     def script_problem(self, script: str, *, key: str = "on_create") -> str | None:
         """Say why ``script``, which ``key`` names, cannot run on a node from this folder, or return None."""
         if problem := hyperpod.script_problem(script, key=key):
-            return in_python(problem)
+            return f"{key} {in_python(problem)}"
         if problem := name_problem(script, self._names, where=str(self.directory)):
             return f"{key} {problem}"
         return shebang_problem(self.directory / script)

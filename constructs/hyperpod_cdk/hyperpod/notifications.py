@@ -180,8 +180,7 @@ class Notifications(Construct):
         _check_cluster(cluster_name, cluster_arn, instance_groups, training_plan_arns)
         refuse_unknown_types(instance_types=instance_types, spot_instance_types=spot_instance_types)
         on_demand, of_spot = _names_of(instance_types), _names_of(spot_instance_types)
-        refuse_unlike(FILE_SYSTEM_NAME, file_systems=list(file_systems or ()))
-        refuse_unlike(FILE_SYSTEM_ID, file_systems=list((file_systems or {}).values()))
+        _check_file_systems(file_systems or {})
         refuse(Environment, called={"name": "environment_name"}, name=environment_name)
         refuse(
             Notify,
@@ -637,6 +636,13 @@ def _check_cluster(name: str, arn: str, groups: Sequence[str], plans: Sequence[s
     refuse_unlike(hyperpod.CLUSTER_ARN, cluster_arn=arn)
     refuse_unlike(hyperpod.INSTANCE_GROUP_NAME, instance_groups=groups)
     refuse_unlike(hyperpod.TRAINING_PLAN_ARN, training_plan_arns=plans)
+
+
+def _check_file_systems(file_systems: Mapping[str, str]) -> None:
+    for name in file_systems:
+        if not is_token(name) and (problem := FILE_SYSTEM_NAME.problem(name, key="the key")):
+            raise ValueError(f"file_systems[{name!r}]: {in_python(problem)}")
+    refuse_unlike(FILE_SYSTEM_ID, file_systems=file_systems)
 
 
 def _check_places(

@@ -95,9 +95,11 @@ class Network(Construct):
         retain: bool = False,
     ) -> None:
         super().__init__(scope, construct_id)
-        refuse(fields.Network, egress=egress, nat_gateways=nat_gateways)
+        refuse(fields.Network, egress=egress)
         is_closed = egress == "closed"
+        # first: a closed network has no number of NAT gateways at all
         _check_egress(availability_zones, nat_gateways, endpoint_zones, is_closed=is_closed)
+        refuse(fields.Network, nat_gateways=nat_gateways)
         gateway_count = 1 if nat_gateways is None else nat_gateways
         _check(
             vpc_cidr,

@@ -13,6 +13,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from hyperpod_cdk.catalog import addons, arns, operators, regions
+from hyperpod_cdk.catalog.closest import closest
 from hyperpod_cdk.catalog.rules import Pattern, joined
 from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, acknowledge
@@ -213,7 +214,9 @@ def _levels(metrics: Mapping[str, str]) -> dict[str, Any]:
     for name, level in metrics.items():
         category = operators.METRICS.get(name)
         if category is None:
-            raise ValueError(f'metrics: must be categories of {", ".join(operators.METRICS)}, got "{name}"; remove it')
+            near = closest(name, operators.METRICS)
+            fix = f"did you mean {near}?" if near else "remove it"
+            raise ValueError(f'metrics: must be categories of {", ".join(operators.METRICS)}, got "{name}"; {fix}')
         if level not in category.levels:
             allowed = joined(category.levels, last="or")
             raise ValueError(f'metrics[{name!r}]: must be {allowed}, got "{level}"; set one of these')
