@@ -276,7 +276,7 @@ def test_lists_are_written_by_one_function() -> None:
         ('"/aws/eks/', {"catalog/kubernetes.py"}),
         ('"cloudwatch.amazonaws.com"', set()),
         ('"budgets.amazonaws.com"', set()),
-        ("ends with / and does not begin with it", {"config/storage.py"}),
+        ("ends with / and does not begin with it", {"catalog/s3_places.py"}),
         ("must end with / and not begin", set()),
         ("def plural(", {"catalog/sentences.py"}),
         ("def _plural(", set()),

@@ -18,11 +18,11 @@ from constructs import Construct
 
 import hyperpod_cdk as hp
 from hyperpod_cdk.catalog import hyperpod, operators
+from hyperpod_cdk.catalog.arns import KEY_ALIAS, KEY_DESCRIPTION
+from hyperpod_cdk.catalog.network import GROUP_DESCRIPTION
 from hyperpod_cdk.catalog.rules import Pattern
-from hyperpod_cdk.common.keys import ALIAS, DESCRIPTION
 from hyperpod_cdk.common.log_settings import RETENTION_DAYS
 from hyperpod_cdk.eks.node_addons import ROLE_DESCRIPTION
-from hyperpod_cdk.network.vpc import GROUP_DESCRIPTION
 from tests.strangers_app import vpcs
 from tests.support.schemas import resource_schema
 from tests.support.tables import row_by_row
@@ -284,8 +284,8 @@ def test_what_a_service_takes_is_taken(make: Callable[..., object], given: dict[
         (operators.GRAFANA_WORKSPACE_NAME, "AWS::Grafana::Workspace", "Name"),
         (operators.PROMETHEUS_WORKSPACE_ALIAS, "AWS::APS::Workspace", "Alias"),
         (GROUP_DESCRIPTION, "AWS::EC2::SecurityGroup", "GroupDescription"),
-        (ALIAS, "AWS::KMS::Alias", "AliasName"),
-        (DESCRIPTION, "AWS::KMS::Key", "Description"),
+        (KEY_ALIAS, "AWS::KMS::Alias", "AliasName"),
+        (KEY_DESCRIPTION, "AWS::KMS::Key", "Description"),
         (ROLE_DESCRIPTION, "AWS::IAM::Role", "Description"),
         (hyperpod.CLUSTER_ARN, "AWS::SageMaker::ClusterSchedulerConfig", "ClusterArn"),
     ],

@@ -37,6 +37,40 @@ ROLE_ARN = Pattern(
     refers=True,
     example="arn:aws:iam::111122223333:role/platform-admin",
 )
+KEY_ALIAS = Pattern(
+    regex=r"alias/(?!aws/)[a-zA-Z0-9:/_-]+",
+    minimum=len("alias/") + 1,
+    maximum=256,
+    describes='alias/ and letters, digits, ":", "/", "_" and "-", 256 characters at most, and not alias/aws/',
+    example="alias/training",
+    source="cfn AWS::KMS::Alias AliasName, whose description keeps alias/aws/ for AWS",
+)
+KEY_DESCRIPTION = Pattern(
+    regex=r"[\s\S]*",
+    minimum=0,
+    maximum=8192,
+    describes="at most 8192 characters",
+    example="file systems of the training cluster",
+    source="cfn AWS::KMS::Key Description",
+)
+STACK_NAME = Pattern(
+    regex=r"[a-zA-Z][-a-zA-Z0-9]*",
+    maximum=128,
+    describes="the name of a stack: 1 to 128 letters, digits and hyphens, beginning with a letter",
+    refers=True,
+    example="prod-foundation",
+    source="CloudFormation API reference, CreateStack, 2026-11",
+)
+ACCOUNT_ID_LENGTH = 12
+ACCOUNT_ID = Pattern(
+    regex=r"[0-9]{12}",
+    minimum=ACCOUNT_ID_LENGTH,
+    maximum=ACCOUNT_ID_LENGTH,
+    describes="the 12 digits of an AWS account",
+    in_files=", in quotes",
+    refers=True,
+    example='"111122223333"',
+)
 _ISSUER = r"oidc[.-]eks[.][a-z0-9-]+[.][a-z0-9.-]+/id/[0-9A-Z]+"
 OIDC_ISSUER = Pattern(
     regex=_ISSUER,

@@ -37,6 +37,14 @@ SERVICE_ACCOUNT_NAME = Pattern(
 SYSTEM_NAMESPACE = "kube-system"
 """The namespace of Kubernetes' own objects, and of EKS add-ons that have none of their own."""
 
+EKS_CLUSTER_NAME = Pattern(
+    regex=r"[0-9A-Za-z][0-9A-Za-z_-]*",
+    maximum=100,
+    describes="the name of an EKS cluster: 1 to 100 letters, digits, hyphens and underscores",
+    refers=True,
+    example="platform",
+    source="CloudFormation schema AWS::EKS::Cluster",
+)
 AS_OF: date = _data.as_of("kubernetes")
 
 

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from hyperpod_cdk.catalog import _data, quotas
-from hyperpod_cdk.catalog.rules import Bound
+from hyperpod_cdk.catalog.rules import Bound, Pattern
 from hyperpod_cdk.catalog.sentences import Removal, Sentence, Setting, Stated, in_python
 
 _DATA = _data.load("network")
@@ -66,6 +66,14 @@ PUBLIC_ACCESS_CIDRS = Bound(**_PUBLIC_ENDPOINT["most_blocks"])
 
 EVERYWHERE = "0.0.0.0/0"
 """The block of every IPv4 address: EKS's default if no block is named, and how a file says that it is intended."""
+
+GROUP_DESCRIPTION = Pattern(
+    regex=r"[a-zA-Z0-9. _\-:/()#,@\[\]+=&;{}!$*]+",
+    maximum=255,
+    describes="1 to 255 letters without accents, digits, blanks and ._-:/()#,@[]+=&;{}!$*",
+    example="nodes of the training cluster",
+    source="cfn AWS::EC2::SecurityGroup GroupDescription",
+)
 
 
 def is_all_traffic(protocol: object, block: object) -> bool:

@@ -62,6 +62,23 @@ BUCKET_OR_PREFIX = BucketPattern(
     example="s3://my-checkpoints/llama-70b",
     source=f"{BUCKET_NAME_SOURCE}; safe characters of keys",
 )
+MOUNT_PREFIX = Pattern(
+    # what Mountpoint reads as one word of its options, and IAM does not read as a wildcard
+    regex=r"([0-9A-Za-z!_.'()=+@:,-][0-9A-Za-z!_.'()=+@:,/-]*/)?",
+    minimum=0,
+    maximum=900,
+    describes="empty, or a prefix that ends with / and does not begin with it, without spaces, * and ?",
+    example="runs/",
+)
+FOLDER = Pattern(
+    regex=r"[A-Za-z0-9!_.*'()-]+(/[A-Za-z0-9!_.*'()-]+)*",
+    # CDK tags the bucket with the key aws-cdk:cr-owned:FOLDER:12345678, of at most 128 characters; the version of the
+    # scripts and its / take 33 of FOLDER
+    maximum=69,
+    describes="folders joined by /, without one at either end, of at most 69 characters",
+    example="hyperpod/prod",
+    source="S3 user guide, safe characters of object keys; aws-cdk-lib, BucketDeployment",
+)
 
 
 def refused_name_problem(text: str, *, key: str, example: str) -> str | None:

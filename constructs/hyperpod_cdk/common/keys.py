@@ -13,29 +13,11 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct, IConstruct, IValidation
 
 from hyperpod_cdk.catalog import arns, notifications, regions
-from hyperpod_cdk.catalog.rules import Pattern
 from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import withdraw_log_group
 from hyperpod_cdk.common.log_settings import SETTINGS, LogSettings
 from hyperpod_cdk.common.selection import resources_of
 from hyperpod_cdk.common.stack_arns import arn_here
-
-ALIAS = Pattern(
-    regex=r"alias/(?!aws/)[a-zA-Z0-9:/_-]+",
-    minimum=len("alias/") + 1,
-    maximum=256,
-    describes='alias/ and letters, digits, ":", "/", "_" and "-", 256 characters at most, and not alias/aws/',
-    example="alias/training",
-    source="cfn AWS::KMS::Alias AliasName, whose description keeps alias/aws/ for AWS",
-)
-DESCRIPTION = Pattern(
-    regex=r"[\s\S]*",
-    minimum=0,
-    maximum=8192,
-    describes="at most 8192 characters",
-    example="file systems of the training cluster",
-    source="cfn AWS::KMS::Key Description",
-)
 
 
 class EncryptionKey(Construct):
@@ -76,7 +58,10 @@ class EncryptionKey(Construct):
                 "alias and description are for a key that is made, got one together with arn; leave them"
                 " out: nothing of an existing key is changed"
             )
-        for key, text, pattern in (("alias", alias, ALIAS), ("description", description, DESCRIPTION)):
+        for key, text, pattern in (
+            ("alias", alias, arns.KEY_ALIAS),
+            ("description", description, arns.KEY_DESCRIPTION),
+        ):
             if text is not None and not Token.is_unresolved(text) and (problem := pattern.problem(text, key=key)):
                 raise ValueError(f"{key}: {in_python(problem)}")
         self.key: kms.IKey

@@ -7,18 +7,6 @@ from typing import Final
 
 from aws_cdk import Aws, Token
 
-from hyperpod_cdk.catalog.rules import Pattern
-
-STACK_NAME = Pattern(
-    regex=r"[a-zA-Z][-a-zA-Z0-9]*",
-    maximum=128,
-    describes="the name of a stack: 1 to 128 letters, digits and hyphens, beginning with a letter",
-    refers=True,
-    example="prod-foundation",
-    source="CloudFormation API reference, CreateStack, 2026-11",
-)
-
-
 ANY_ACCOUNT: Final = "*"
 
 

@@ -14,14 +14,6 @@ from hyperpod_cdk.config.network import SECURITY_GROUP_ID, SecurityGroupId
 from hyperpod_cdk.config.section import Check, Section, counted, like
 from hyperpod_cdk.config.suggest import closest
 
-CLUSTER_NAME = Pattern(
-    regex=r"[0-9A-Za-z][0-9A-Za-z_-]*",
-    maximum=100,
-    describes="the name of an EKS cluster: 1 to 100 letters, digits, hyphens and underscores",
-    refers=True,
-    example="platform",
-    source="CloudFormation schema AWS::EKS::Cluster",
-)
 ADDONS = (
     addons.VPC_CNI,
     addons.KUBE_PROXY,
@@ -124,9 +116,9 @@ ScalingTier = Literal["standard", "tier-xl", "tier-2xl", "tier-4xl", "tier-8xl",
 class ExistingEks(Section):
     """An existing EKS cluster for the HyperPod cluster. It is not deleted with the environment."""
 
-    cluster_name: Annotated[str, like(CLUSTER_NAME)] = Field(
+    cluster_name: Annotated[str, like(kubernetes.EKS_CLUSTER_NAME)] = Field(
         description="Name of the cluster; its authentication mode must be API or API_AND_CONFIG_MAP.",
-        examples=[CLUSTER_NAME.example],
+        examples=[kubernetes.EKS_CLUSTER_NAME.example],
     )
     security_group_id: SecurityGroupId = Field(
         description=(
@@ -268,7 +260,7 @@ class Eks(Section):
             " public_access_cidrs and other settings that its owner decides. Default: the environment creates"
             " a cluster."
         ),
-        examples=[{"cluster_name": CLUSTER_NAME.example, "security_group_id": SECURITY_GROUP_ID}],
+        examples=[{"cluster_name": kubernetes.EKS_CLUSTER_NAME.example, "security_group_id": SECURITY_GROUP_ID}],
     )
 
     @property

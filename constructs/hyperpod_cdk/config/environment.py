@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field
 
 from hyperpod_cdk.catalog import hyperpod as rules
 from hyperpod_cdk.catalog import instance_types, regions, tags
+from hyperpod_cdk.catalog.arns import ACCOUNT_ID, ACCOUNT_ID_LENGTH
 from hyperpod_cdk.catalog.iam import PERMISSIONS_BOUNDARY
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.catalog.rules import SLUG_REGEX, Bound, Pattern
@@ -34,7 +35,6 @@ FOUNDATION, STORAGE, HYPERPOD, PLATFORM, OBSERVABILITY = STACKS = (
 )
 """The stacks of an environment, in the order of their deployment."""
 
-_ACCOUNT_ID_LENGTH = 12
 _STACK_ID_LENGTH = len("1a2b3c4d")
 _LONGEST_REGION = max(len(region) for region in regions.HYPERPOD_REGIONS)
 
@@ -43,7 +43,7 @@ NAME_LENGTH = BUCKET_NAME_MAXIMUM - (
     + len("-")
     + _STACK_ID_LENGTH
     + len("-")
-    + _ACCOUNT_ID_LENGTH
+    + ACCOUNT_ID_LENGTH
     + len("-")
     + _LONGEST_REGION
 )
@@ -60,15 +60,6 @@ ENVIRONMENT_NAME = Pattern(
         " letter or digit (bucket names leave no more)"
     ),
     example="prod",
-)
-ACCOUNT_ID = Pattern(
-    regex=r"[0-9]{12}",
-    minimum=_ACCOUNT_ID_LENGTH,
-    maximum=_ACCOUNT_ID_LENGTH,
-    describes="the 12 digits of an AWS account",
-    in_files=", in quotes",
-    refers=True,
-    example='"111122223333"',
 )
 
 

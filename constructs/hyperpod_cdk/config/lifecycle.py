@@ -8,12 +8,12 @@ from pydantic import Field
 
 from hyperpod_cdk.catalog import hyperpod
 from hyperpod_cdk.catalog.arns import KMS_KEY_ARN
-from hyperpod_cdk.catalog.rules import Pattern
 from hyperpod_cdk.catalog.s3_places import (
     BUCKET_NAME_MAXIMUM,
     BUCKET_NAME_MINIMUM,
     BUCKET_NAME_REGEX,
     BUCKET_NAME_SOURCE,
+    FOLDER,
     BucketPattern,
 )
 from hyperpod_cdk.config.section import Section, like
@@ -30,15 +30,6 @@ BUCKET_NAME = BucketPattern(
     source=f"SageMaker developer guide, AmazonSageMakerClusterInstanceRolePolicy; {BUCKET_NAME_SOURCE};"
     " aws-cdk-lib, Bucket.validateBucketName",
 )
-BUCKET_PREFIX = Pattern(
-    regex=r"[A-Za-z0-9!_.*'()-]+(/[A-Za-z0-9!_.*'()-]+)*",
-    # CDK tags the bucket with the key aws-cdk:cr-owned:FOLDER:12345678, of at most 128 characters; the version of the
-    # scripts and its / take 33 of FOLDER
-    maximum=69,
-    describes="folders joined by /, without one at either end, of at most 69 characters",
-    example="hyperpod/prod",
-    source="S3 user guide, safe characters of object keys; aws-cdk-lib, BucketDeployment",
-)
 
 
 class ExistingBucket(Section):
@@ -48,7 +39,7 @@ class ExistingBucket(Section):
         description="Name of the bucket, in the account and Region of the environment. It must begin with sagemaker-.",
         examples=["sagemaker-lifecycle-scripts"],
     )
-    prefix: Annotated[str, like(BUCKET_PREFIX)] | None = Field(
+    prefix: Annotated[str, like(FOLDER)] | None = Field(
         default=None,
         description=(
             "Prefix in the bucket. Each version of the scripts is stored in its own folder below it, and"

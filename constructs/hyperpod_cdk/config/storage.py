@@ -12,6 +12,7 @@ from hyperpod_cdk.catalog.kubernetes import DNS_LABEL
 from hyperpod_cdk.catalog.rules import Bound, Pattern
 from hyperpod_cdk.catalog.s3_places import (
     BUCKET,
+    MOUNT_PREFIX,
     S3_URI,
 )
 from hyperpod_cdk.config.instance_group import AvailabilityZoneId
@@ -22,14 +23,6 @@ FILE_SYSTEM_NAME = Pattern(
     maximum=30,
     describes="1 to 30 lower-case letters, digits and hyphens, beginning with a letter, ending with a letter or digit",
     example="scratch",
-)
-PREFIX = Pattern(
-    # what Mountpoint reads as one word of its options, and IAM does not read as a wildcard
-    regex=r"([0-9A-Za-z!_.'()=+@:,-][0-9A-Za-z!_.'()=+@:,/-]*/)?",
-    minimum=0,
-    maximum=900,
-    describes="empty, or a prefix that ends with / and does not begin with it, without spaces, * and ?",
-    example="runs/",
 )
 POSIX_ID = Bound(minimum=0, maximum=4294967294)
 """The user and group IDs that Linux accepts."""
@@ -336,7 +329,7 @@ class S3Volume(Section):
         ),
         examples=["my-checkpoints"],
     )
-    prefix: Annotated[str, like(PREFIX), PAIRED_BRACKETS] = Field(
+    prefix: Annotated[str, like(MOUNT_PREFIX), PAIRED_BRACKETS] = Field(
         default="", description="Prefix to mount, ending with /. Default: the whole bucket.", examples=["runs/"]
     )
     read_only: bool = Field(

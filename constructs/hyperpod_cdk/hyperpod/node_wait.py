@@ -12,10 +12,11 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from hyperpod_cdk.catalog import hyperpod
+from hyperpod_cdk.catalog.arns import STACK_NAME
 from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.common.handler_functions import document, handler_function, handler_role
-from hyperpod_cdk.common.stack_arns import STACK_NAME, arn_here
+from hyperpod_cdk.common.stack_arns import arn_here
 from hyperpod_cdk.config.arguments import refuse, refuse_unlike
 from hyperpod_cdk.config.instance_group import InstanceGroup
 

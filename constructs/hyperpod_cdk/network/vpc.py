@@ -15,7 +15,8 @@ from constructs import Construct, DependencyGroup, IDependable
 
 from hyperpod_cdk.catalog import network as rules
 from hyperpod_cdk.catalog import regions
-from hyperpod_cdk.catalog.rules import Pattern, repeated, repeated_problem
+from hyperpod_cdk.catalog.network import GROUP_DESCRIPTION
+from hyperpod_cdk.catalog.rules import repeated, repeated_problem
 from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import acknowledge_log_group
 from hyperpod_cdk.config import network as fields
@@ -426,15 +427,6 @@ class ExistingNetwork(Construct):
     def control_plane_subnets(self) -> list[ec2.ISubnet]:
         """Private subnets for EKS's interfaces and the kubectl handler."""
         return self._vpc.private_subnets
-
-
-GROUP_DESCRIPTION = Pattern(
-    regex=r"[a-zA-Z0-9. _\-:/()#,@\[\]+=&;{}!$*]+",
-    maximum=255,
-    describes="1 to 255 letters without accents, digits, blanks and ._-:/()#,@[]+=&;{}!$*",
-    example="nodes of the training cluster",
-    source="cfn AWS::EC2::SecurityGroup GroupDescription",
-)
 
 
 class EfaSecurityGroup(Construct):
