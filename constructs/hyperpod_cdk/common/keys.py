@@ -25,11 +25,12 @@ class EncryptionKey(Construct):
 
     A key that is made rotates yearly and stays when its stack goes: what it encrypted could not be read without it. Its
     policy leaves all rights to IAM policies of the account, as KMS's own default does, and FSx, EKS and S3, which use a
-    key in the name of whoever calls them, need no more. Say so where a service needs more: ``allow_log_groups``,
-    ``allow_node_volumes``, ``allow_publishers``.
+    key in the name of whoever calls them, need no more. Call ``allow_log_groups``, ``allow_node_volumes`` and
+    ``allow_publishers`` for the services that need a statement of their own in the policy.
 
-    ``arn`` (str, ARN): an existing key, which is not changed: none of these has an effect then. Default: a key is made.
-    Raises ValueError for text that is not the ARN of a key of the stack's region.
+    ``arn`` (str, ARN): an existing key. Its policy is not changed: ``allow_log_groups``, ``allow_node_volumes`` and
+    ``allow_publishers`` do nothing, and its owner adds the statements. ``removal_policy`` is ignored. Default: a key is
+    made. Raises ValueError for text that is not the ARN of a key of the stack's region.
 
     ``alias`` (str): ``alias/<words>`` of the key that is made, unique in account and region. It goes with the stack,
     unlike the key, so that the stack can be made again. Default: none. Raises ValueError together with ``arn``, and for

@@ -17,7 +17,7 @@ LOOK = "What to look at"
 """The titles of the lists above the sections."""
 
 Tone = Literal["grave", "warning", "doubt", "calm", "good", "plain"]
-"""The severity of something. A rendering colours by it, but never uses colour alone."""
+"""The severity of something. A rendering colors by it, but never uses color alone."""
 
 TONES: dict[str, Tone] = {
     Effect.REPLACED: "grave",

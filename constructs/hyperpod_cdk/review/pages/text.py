@@ -48,7 +48,7 @@ STYLES: Final[dict[Tone, str]] = {
 
 
 def text(report: Report, console: Console) -> None:
-    """Print the report; nothing in it is interpreted as rich's markup, and without colour no word is missing."""
+    """Print the report; nothing in it is interpreted as rich's markup, and without color no word is missing."""
     laid_out = page(report)
     _print(console, Text(laid_out.approval, "bold"))
     _print(console, Text.assemble("Review of ", (shortened(laid_out.environment, VALUE), "bold")))
@@ -83,7 +83,7 @@ def judgement(report: Report) -> tuple[str, ...]:
 def _print(console: Console, words: Text, indent: int = 0) -> None:
     for line in words.wrap(console, max(console.width - indent, 1)):
         line.rstrip()
-        # without highlighting, so that a number in a name is not coloured as one
+        # without highlighting, so that a number in a name is not colored as one
         console.print(Text.assemble(" " * indent, line), highlight=False, no_wrap=True, crop=False)
 
 

@@ -18,7 +18,7 @@ FLOW_GAP: Final = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Words:
-    """One line of text; ``ink`` is a colour's role."""
+    """One line of text; ``ink`` is a color's role."""
 
     text: str
     size: float = 12
@@ -33,7 +33,7 @@ class Box:
 
     ``kind`` is the class of its rectangle, empty for one that is not drawn. ``style`` is CSS with stretchable's names.
     ``flow`` are boxes with a size and text of their own that fill its width line after line, instead of ``children``.
-    ``accent`` is the colour of a bar on its left; ``title`` its tooltip. Boxes of one ``level`` are all as high as the
+    ``accent`` is the color of a bar on its left; ``title`` its tooltip. Boxes of one ``level`` are all as high as the
     highest of them. ``paint`` draws what is neither box nor text.
     """
 

@@ -1,4 +1,4 @@
-"""Pictures as PNG, for viewers that show no SVG: the light colours, drawn by resvg with a font of its own."""
+"""Pictures as PNG, for viewers that show no SVG: the light colors, drawn by resvg with a font of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures as SVG: elements, colours for light and dark, and how wide a text is."""
+"""Pictures as SVG: elements, colors for light and dark, and how wide a text is."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ LIGHT: Final[Mapping[str, str]] = {
     "removed": "#b8232a",
     "removed-soft": "#fdeaea",
 }
-"""Colours on a light page, by their role."""
+"""Colors on a light page, by their role."""
 
 DARK: Final[Mapping[str, str]] = {
     "page": "#0c111d",
@@ -66,7 +66,7 @@ DARK: Final[Mapping[str, str]] = {
     "removed": "#ffa19e",
     "removed-soft": "#46252a",
 }
-"""Colours on a dark page, by their role."""
+"""Colors on a dark page, by their role."""
 
 
 def _widths(numbers: str) -> tuple[int, ...]:
@@ -129,7 +129,7 @@ class Picture:
     """An SVG that scales with its page, follows the reader's light or dark and has no dependencies.
 
     ``title`` is the text for screen readers. ``rules`` are the declarations of further classes, with a palette's role
-    in braces for its colour. A page forces one side with the class ``hp-light`` or ``hp-dark`` on the picture or around
+    in braces for its color. A page forces one side with the class ``hp-light`` or ``hp-dark`` on the picture or around
     it; a viewer that supports neither media queries nor these shows the light side.
     """
 
@@ -237,8 +237,8 @@ _PLACE: Final = re.compile(r"\{([a-z-]+)\}")
 def themed(rules: Mapping[str, str]) -> str:
     """Return the style sheet of some classes for a light and a dark page.
 
-    ``rules`` are declarations by class, with a role of the palettes in braces for its colour. The colours are written
-    out: viewers other than browsers do not support variables and show unknown colours as black.
+    ``rules`` are declarations by class, with a role of the palettes in braces for its color. The colors are written
+    out: viewers other than browsers do not support variables and show unknown colors as black.
     """
     light, dark = (_declared(rules, palette) for palette in (LIGHT, DARK))
     themed_only = {kind: each for kind, each in dark.items() if each != light[kind]}
