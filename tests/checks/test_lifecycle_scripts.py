@@ -199,11 +199,11 @@ def test_size(run: Run, mib: int, messages: int) -> None:
 
 
 def test_what_every_node_downloads_is_told(run: Run) -> None:
+    (detail,) = run(STARTS, GOOD).details
+    assert detail.text == "lifecycle_scripts/ has 1 file, 0.0 KiB; each new node downloads it"
     (detail,) = run(STARTS, GOOD, **{"steps/a.sh": GOOD}).details
     assert detail.text == "lifecycle_scripts/ has 2 files, 0.1 KiB; each new node downloads them all"
     assert detail.data == {"files": 2, "bytes": 2 * len(GOOD)}
-    (detail,) = run(STARTS, GOOD).details
-    assert detail.text == "lifecycle_scripts/ has 1 file, 0.0 KiB; each new node downloads it"
 
 
 @pytest.mark.check("lifecycle_scripts_are_bash", "fails")
