@@ -33,7 +33,6 @@ TAKEN: Mapping[tuple[str, str], tuple[str, Collection[object]]] = {
         "one mapping holds the versions of all constructs, each of which reads its own",
         [EMPTY, MARKS, LONG],
     ),
-    ("EfaSecurityGroup", "description"): (_DEFAULT, [EMPTY]),
     ("EncryptionKey", "description"): ("KMS takes an empty one, and states no letters", [EMPTY, MARKS]),
     ("InferenceOperator", "name"): (_CUT, [EMPTY, MARKS, LONG]),
     ("InterfaceEndpoints", "services"): (_ANY, [LONG]),
