@@ -122,6 +122,9 @@ def _role_arn(path: str = "") -> st.SearchStrategy[str]:
 _CALLERS = ("54.240.193.128/26", "54.240.193.130/32")
 """AWS's examples of publicAccessCidrs (re:Post, "lock down API access"); EKS refuses reserved blocks."""
 
+_LIMITED = ("pods", "requests.memory", "persistentvolumeclaims", "count/jobs.batch")
+"""What a ResourceQuota may limit."""
+
 _BY_PLACE: dict[str, Choice] = {
     "account": lambda _: st.just(ACCOUNT),
     "region": lambda shape: st.just(shape.region),
@@ -382,6 +385,8 @@ class _Pen:
             return [self.value(part["items"], f"{place}[]") for _ in range(self._upto(least, max(least, 3)))]
         if place == "instance_types":
             keys = list(_STATED)
+        elif place.endswith(".resource_quota"):
+            keys = self.draw(st.lists(st.sampled_from(_LIMITED), min_size=1, max_size=3, unique=True))
         else:
             names = part.get("propertyNames", {"type": "string"})
             keys = [self.scalar(names) for _ in range(self._upto(max(1, part.get("minProperties", 1)), 3))]
