@@ -243,20 +243,20 @@ def _joined(rules: Sequence[Rule]) -> Iterator[Rule]:
 
     It is uncertain if one of them is, or if only the deployment knows the protocol of one.
     """
-    blocks = [(rule, _block(rule.cidr)) for rule in rules if rule.cidr is not None and rule.cidr != ANYWHERE]
-    alike = dict.fromkeys(replace(rule, cidr=ANYWHERE, is_certain=True) for rule, _ in blocks)
-    for rule in alike:
-        possible = [(each, block) for each, block in blocks if each.protocol in (rule.protocol, None)]
-        same = [(each, block) for each, block in possible if replace(each, cidr=ANYWHERE, is_certain=True) == rule]
-        if _is_everything(block for each, block in same if each.is_certain):
-            yield rule
-        elif _is_everything(
-            block for _, block in (*same, *((each, b) for each, b in possible if each.protocol is None))
-        ):
-            yield replace(rule, is_certain=False)
+    alike: dict[Rule, list[Rule]] = {}
+    for rule in rules:
+        if rule.cidr is not None and rule.cidr != ANYWHERE:
+            alike.setdefault(replace(rule, cidr=ANYWHERE, is_certain=True), []).append(rule)
+    of_any_protocol = [each for together, found in alike.items() if together.protocol is None for each in found]
+    for together, found in alike.items():
+        if _is_everything(each for each in found if each.is_certain):
+            yield together
+        elif _is_everything([*found, *of_any_protocol]):
+            yield replace(together, is_certain=False)
 
 
-def _is_everything(blocks: Iterable[IPv4Network | None]) -> bool:
+def _is_everything(rules: Iterable[Rule]) -> bool:
+    blocks = (_block(rule.cidr) for rule in rules if rule.cidr is not None)
     return [str(each) for each in collapse_addresses(each for each in blocks if each is not None)] == [ANYWHERE]
 
 
