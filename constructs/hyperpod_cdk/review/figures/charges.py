@@ -15,8 +15,8 @@ from hyperpod_cdk.review.figures.group_charges import of_group, shared_storage
 from hyperpod_cdk.review.figures.type_charges import MACHINES, READERS, by_hour
 from hyperpod_cdk.review.nouns import noun
 from hyperpod_cdk.templates.assembly import Assembly, Resource
-from hyperpod_cdk.templates.groups import CLUSTER, InstanceGroup, instance_groups, whole_number
-from hyperpod_cdk.templates.values import plain, resolve, resolved_properties
+from hyperpod_cdk.templates.groups import CLUSTER, InstanceGroup, exists, instance_groups, whole_number
+from hyperpod_cdk.templates.values import plain, resolved_properties
 
 KINDS: Final[tuple[Kind, ...]] = (
     "nodes",
@@ -38,7 +38,7 @@ class Charged(Lines):
     def __init__(self, assembly: Assembly, prices: Prices) -> None:
         super().__init__(assembly, prices)
         self.groups: list[InstanceGroup] = [
-            group for group in instance_groups(assembly) if self._condition(group.cluster) is not False
+            group for group in instance_groups(assembly) if exists(assembly, group.cluster) is not False
         ]
 
     def items(self) -> Iterator[Charge]:
@@ -49,7 +49,7 @@ class Charged(Lines):
         for group in self.groups:
             groups.setdefault((group.cluster.stack, group.cluster.logical_id), []).append(group)
         for resource in self.assembly.resources():
-            condition = self._condition(resource)
+            condition = exists(self.assembly, resource)
             if condition is False:
                 continue
             for item in self._of(resource, groups, by_use, in_doubt):
@@ -84,7 +84,7 @@ class Charged(Lines):
     def _sizes(self) -> Iterator[Charge]:
         """Yield every size of any type that is paid for, and that no other line counts."""
         for resource in self.assembly.resources():
-            if self._condition(resource) is False:
+            if exists(self.assembly, resource) is False:
                 continue
             stated = resolved_properties(self.assembly, resource)
             for each in quantities.of(resource.type, stated):
@@ -102,14 +102,6 @@ class Charged(Lines):
                     is_accelerated=each.kind == "nodes" and is_accelerated_type(each.what),
                     missing="not one of the prices that are recorded here",
                 )
-
-    def _condition(self, resource: Resource) -> bool | None:
-        """Return whether the resource is created at all, None if the template does not show it."""
-        name = resource.body.get("Condition")
-        if not isinstance(name, str):
-            return True
-        found = resolve(self.assembly, resource.stack, {"Fn::If": [name, True, False]})
-        return found if isinstance(found, bool) else None
 
     def _of(
         self,
