@@ -396,14 +396,44 @@ def test_offerings_that_could_not_be_asked(case_of: CaseOf, run_check: RunCheck,
     "changes",
     [
         {},
-        {**ON_DEMAND, f"{GROUP}.capacity": "spot", "operators": ...},
-        {**ON_DEMAND, f"{GROUP}.count": 0, "task_governance": ..., "storage": ...},
         {**ON_DEMAND, f"{GROUP}.instance_type": "ml.g5.12xlarge", "task_governance": ..., "storage": ...},
     ],
 )
 def test_types_that_do_not_rely_on_demand(case_of: CaseOf, run_check: RunCheck, changes: Mapping[str, Any]) -> None:
     result = run_check(SCARCE, case_of(changes), offline())
     assert (result.status, messages(result)) == (Status.PASSED, [])
+
+
+SYSTEM = "hyperpod.instance_groups[0]"
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ({f"{SYSTEM}.capacity": "spot", f"{SYSTEM}.count": 1, f"{GROUP}.capacity": "spot"}, Status.NOT_NEEDED),
+        ({f"{SYSTEM}.count": 1, f"{GROUP}.capacity": "spot"}, Status.PASSED),
+        ({f"{SYSTEM}.count": 0, f"{GROUP}.capacity": "spot"}, Status.NOT_NEEDED),
+        ({f"{SYSTEM}.capacity": "spot", f"{GROUP}.count": 0}, Status.NOT_NEEDED),
+        ({f"{SYSTEM}.capacity": "spot", f"{GROUP}.count": 1}, Status.WARNED),
+    ],
+)
+def test_without_on_demand_nodes_nothing_is_compared(
+    case_of: CaseOf, run_check: RunCheck, changes: Mapping[str, Any], status: Status
+) -> None:
+    of_all = {**ON_DEMAND, "operators": ..., "task_governance": ..., "storage": ...}
+    assert run_check(SCARCE, case_of({**of_all, **changes}), offline()).status is status
+
+
+def test_a_group_that_karpenter_scales_relies_on_demand_too(case_of: CaseOf, run_check: RunCheck) -> None:
+    scaled = {**ON_DEMAND, f"{GROUP}.count": 0, f"{GROUP}.deep_health_checks": ..., "hyperpod.autoscaling": "karpenter"}
+    result = run_check(SCARCE, case_of({**scaled, "task_governance": ..., "storage": ...}), offline())
+    assert messages(result) == [
+        (
+            f"{GROUP}.capacity: On-Demand capacity is not guaranteed for ml.p5.48xlarge, which Karpenter requests as"
+            " pods need it: without capacity it adds no node, and pods stay pending; find a training plan with"
+            " 'hyperpod-cdk plans search prod' and set capacity: training_plan and a count"
+        )
+    ]
 
 
 @pytest.mark.check("scarce_types_do_not_rely_on_demand", "fails")

@@ -374,6 +374,29 @@ def test_a_secret_is_told_and_never_shown(run: Run) -> None:
     assert token not in str(result)
 
 
+@pytest.mark.check("lifecycle_scripts_are_bash", "skips")
+@pytest.mark.check("lifecycle_scripts_find_what_they_call", "skips")
+@pytest.mark.check("lifecycle_scripts_download_nothing", "skips")
+@pytest.mark.parametrize("check", [PARSES, CALLS, DOWNLOADS])
+def test_a_script_that_is_not_read(run: Run, check: str) -> None:
+    longest = GOOD.encode().ljust(lifecycle_scripts.LARGEST_SCRIPT_KIB * 2**10, b"\n")
+    assert run(check, longest).status is Status.PASSED
+    result = run(check, longest + b"\n", **{"steps/a.sh": "echo\n"})
+    assert (result.status, [each.reason for each in result.skipped]) == (
+        Status.SKIPPED,
+        [
+            "lifecycle_scripts/on_create.sh was not read: it is larger than 512 KiB",
+            "lifecycle_scripts/steps/a.sh was not read: lifecycle_scripts_can_start reports why a node cannot run it",
+        ],
+    )
+
+
+@pytest.mark.parametrize("check", [PARSES, CALLS, DOWNLOADS])
+def test_a_folder_without_a_script_of_bash(run: Run, check: str) -> None:
+    assert run(check, "#!/usr/bin/python3\n").status is Status.NOT_NEEDED
+    assert run(check, "#!/usr/bin/python3\n", **{"a.sh": GOOD}).status is Status.PASSED
+
+
 @pytest.mark.check("lifecycle_scripts_hold_no_secret", "skips")
 def test_a_large_file_is_not_searched(run: Run) -> None:
     large = b"x\n" * (lifecycle_scripts.LARGEST_TEXT_MIB * 2**19)

@@ -253,7 +253,6 @@ def test_file_systems_that_could_not_be_asked(case_of: CaseOf, run_check: RunChe
     [
         {},
         EFA,
-        {"storage": ...},
         # a team of another type uses it
         two_zones(instance_type="ml.g5.12xlarge"),
         # an empty group uses nothing
@@ -267,6 +266,10 @@ def test_file_systems_that_could_not_be_asked(case_of: CaseOf, run_check: RunChe
 def test_users_in_the_zone(case_of: CaseOf, run_check: RunCheck, *, changes: Mapping[str, Any]) -> None:
     result = run_check(USERS, case_of(changes), offline())
     assert (result.status, messages(result)) == (Status.PASSED, [])
+
+
+def test_without_a_file_system_no_zone_is_compared(case_of: CaseOf, run_check: RunCheck) -> None:
+    assert run_check(USERS, case_of({"storage": ...}), offline()).status is Status.NOT_NEEDED
 
 
 @pytest.mark.check("file_systems_stand_beside_their_users", "fails")

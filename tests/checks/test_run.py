@@ -14,6 +14,7 @@ import pytest
 from hyperpod_cdk.checks import run
 from hyperpod_cdk.checks.answers import QUESTIONS, Aws, NotAnswered
 from hyperpod_cdk.checks.model import (
+    LOOKED,
     REGISTER,
     Case,
     Check,
@@ -86,6 +87,10 @@ def error_and_skip(_case: Case, _aws: Aws) -> Iterator[Found]:
     yield Skipped(reason="no answer")
 
 
+def compares_without_asking(_case: Case, _aws: Aws) -> Iterator[Found]:
+    yield LOOKED
+
+
 def asks_after_a_warning(_case: Case, aws: Aws) -> Iterator[Found]:
     yield warning(GROUP, "is doubtful")
     aws.zones()
@@ -96,6 +101,7 @@ def asks_after_a_warning(_case: Case, aws: Aws) -> Iterator[Found]:
     [
         (nothing, Status.NOT_NEEDED),
         (asks_and_finds_nothing, Status.PASSED),
+        (compares_without_asking, Status.PASSED),
         (one_error, Status.FAILED),
         (one_warning, Status.WARNED),
         (error_and_skip, Status.FAILED),
@@ -107,6 +113,14 @@ def test_status(function: CheckFunction, status: Status, case: Case) -> None:
     if function is asks_and_finds_nothing:
         aws.answers.zones = ()
     assert run.run_check(made(function, asks=("zones",)), case, aws).status is status
+
+
+def test_every_check_that_asks_nothing_compares_something(case: Case) -> None:
+    silent = [check for check in REGISTER if not check.asks]
+    found = {check.name: run.run_check(check, case, FakeAws()).status for check in silent}
+    # all nodes of this environment are Spot or of a plan, or small
+    assert set(found.values()) == {Status.PASSED}
+    assert len(found) == 10
 
 
 def test_findings_carry_the_name_of_the_check(case: Case) -> None:

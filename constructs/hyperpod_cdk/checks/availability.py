@@ -9,9 +9,9 @@ from hyperpod_cdk.catalog import regions
 from hyperpod_cdk.catalog.network import FEWEST_ZONES
 from hyperpod_cdk.catalog.rules import listing
 from hyperpod_cdk.checks.answers import Aws, NotAnswered, SubnetAnswer, Zone
-from hyperpod_cdk.checks.model import Case, Found, check, error, unanswered, warning
+from hyperpod_cdk.checks.model import LOOKED, Case, Found, check, error, unanswered, warning
 from hyperpod_cdk.checks.side_by_side import together
-from hyperpod_cdk.config import AnyGroup, Environment
+from hyperpod_cdk.config import AnyGroup, Environment, InstanceGroup
 from hyperpod_cdk.config.source import render_path
 
 AREA = "availability"
@@ -161,21 +161,30 @@ def scarce_types_do_not_rely_on_demand(case: Case, aws: Aws) -> Iterator[Found]:
     """Warn if a group relies on capacity that AWS does not guarantee."""
     environment = case.environment
     for place, group in environment.hyperpod.placed_groups:
-        if group.resolved_capacity != "on_demand" or not group.count:
+        is_autoscaled = isinstance(group, InstanceGroup) and environment.hyperpod.is_autoscaled(group)
+        if group.resolved_capacity != "on_demand" or not (group.count or is_autoscaled):
             continue
+        yield LOOKED
         scarce = [name for name in group.all_instance_types if _is_planned(environment, name)]
         if not scarce:
             continue
-        nodes = "1 node is" if group.count == 1 else f"{group.count} nodes are"
-        if environment.hyperpod.provisioning == "continuous":
-            outcome = "nodes without capacity join later or never"
+        if is_autoscaled:
+            asked = "which Karpenter requests as pods need it"
+            outcome = "without capacity it adds no node, and pods stay pending"
         else:
-            outcome = "one node without capacity rolls the whole cluster back (provisioning: all_or_nothing)"
+            asked = (
+                "of which 1 node is requested" if group.count == 1 else f"of which {group.count} nodes are requested"
+            )
+            outcome = (
+                "nodes without capacity join later or never"
+                if environment.hyperpod.provisioning == "continuous"
+                else "one node without capacity rolls the whole cluster back (provisioning: all_or_nothing)"
+            )
         yield warning(
             render_path((*place, "capacity")),
-            f"On-Demand capacity is not guaranteed for {listing(scarce, last='and')}, of which {nodes} requested:"
-            f" {outcome}; find a training plan with 'hyperpod-cdk plans search {case.called}' and set capacity:"
-            " training_plan",
+            f"On-Demand capacity is not guaranteed for {listing(scarce, last='and')}, {asked}: {outcome}; find a"
+            f" training plan with 'hyperpod-cdk plans search {case.called}' and set capacity:"
+            f" training_plan{' and a count' if is_autoscaled else ''}",
         )
 
 

@@ -8,8 +8,9 @@ from math import ceil
 
 from hyperpod_cdk.catalog import addons, kubernetes
 from hyperpod_cdk.catalog.rules import joined
+from hyperpod_cdk.catalog.sentences import plural
 from hyperpod_cdk.checks.answers import AddonVersions, Aws, KubernetesVersionAnswer, NotAnswered
-from hyperpod_cdk.checks.model import Case, Found, Skipped, check, error, unanswered, warning
+from hyperpod_cdk.checks.model import LOOKED, Case, Found, Skipped, check, error, unanswered, warning
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import Environment, InstanceGroup
 from hyperpod_cdk.config.wanted_addons import EVERYWHERE, asked_for
@@ -110,6 +111,7 @@ def addon_versions_exist(case: Case, aws: Aws) -> Iterator[Found]:
 )
 def kubectl_layer_matches_kubernetes(case: Case, aws: Aws) -> Iterator[Found]:  # noqa: ARG001 - asks nobody
     """Find the package from which synthesis takes kubectl."""
+    yield LOOKED
     problem = kubernetes.kubectl_problem(case.environment.eks.kubernetes_version)
     if problem is not None:
         yield error(_VERSION, problem)
@@ -140,6 +142,7 @@ def system_nodes_hold_the_addons(case: Case, aws: Aws) -> Iterator[Found]:  # no
     ]
     if not groups:
         return
+    yield LOOKED
     open_groups = [(index, group) for index, group in groups if not _is_tainted(group)]
     if not open_groups:
         index, group = groups[0]
@@ -211,7 +214,7 @@ def _ends_soon_by_the_table(version: str, today: date) -> Iterator[Found]:
 
 def _days(left: timedelta) -> str:
     days = max(0, left.days)
-    return "today" if days == 0 else f"in {days} day{'s' if days > 1 else ''}"
+    return "today" if days == 0 else f"in {days} {plural(days, 'day')}"
 
 
 def _better(

@@ -12,7 +12,7 @@ from hyperpod_cdk.catalog import network as catalog
 from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.checks import address_map
 from hyperpod_cdk.checks.answers import Aws, HyperPodClusterAnswer, LustreAnswer, NotAnswered, Partial, SubnetAnswer
-from hyperpod_cdk.checks.model import Case, Detail, Found, Skipped, check, error, unanswered, warning
+from hyperpod_cdk.checks.model import LOOKED, Case, Detail, Found, Skipped, check, error, unanswered, warning
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import Environment
 from hyperpod_cdk.config.addresses import (
@@ -50,6 +50,7 @@ def new_subnets_hold_their_addresses(case: Case, aws: Aws) -> Iterator[Found]:  
         return
     budgets = address_budgets(environment)
     for budget in budgets:
+        yield LOOKED
         yield from _unknown(budget)
         if budget.role == "nodes" and budget.needed > budget.usable:
             documented = budget.needed - budget.estimated()

@@ -14,7 +14,7 @@ from hyperpod_cdk.catalog.sentences import plural
 from hyperpod_cdk.checks.answers import Aws
 from hyperpod_cdk.checks.bash_commands import Command, assignments, commands
 from hyperpod_cdk.checks.downloads import download, leaves_the_network
-from hyperpod_cdk.checks.model import Case, Detail, Found, Skipped, check, error
+from hyperpod_cdk.checks.model import LOOKED, Case, Detail, Found, Skipped, check, error
 from hyperpod_cdk.checks.secrets import secrets
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config.documents import shown
@@ -37,7 +37,7 @@ from hyperpod_cdk.script_files import (
 )
 
 LARGEST_SCRIPT_KIB = 512
-"""A larger file is not a script that a person wrote; it is not checked for commands."""
+"""A larger file is not a script that a person wrote; it is not read for commands, and the checks say so."""
 
 LARGEST_TEXT_MIB = 2
 """A larger file of text is not searched for secrets."""
@@ -80,11 +80,27 @@ class _Folder:
         return self.path / STEPS / file.name if file in self.steps else file
 
     def texts(self) -> Iterator[tuple[Path, str]]:
-        """Yield every script that a node could run, with its text."""
+        """Yield every script that can be read, with its text."""
+        unread = {name for name, _ in self._unread()}
+        for file in self.files():
+            if is_script(file) and self.name(file) not in unread:
+                yield file, file.read_bytes().decode("utf-8", "replace")
+
+    def unread(self) -> Iterator[Skipped]:
+        """Yield a skip for every script that ``texts`` leaves out."""
+        for name, why in self._unread():
+            yield Skipped(reason=f"{name} was not read: {why}")
+
+    def _unread(self) -> Iterator[tuple[str, str]]:
         broken = {problem.path for problem in script_problems(self.path, shown=self.shown)}
         for file in self.files():
-            if is_script(file) and Path(self.name(file)) not in broken and not _is_large(file):
-                yield file, file.read_bytes().decode("utf-8", "replace")
+            name = self.name(file)
+            if not is_script(file):
+                continue
+            if Path(name) in broken:
+                yield name, f"{lifecycle_scripts_can_start.__name__} reports why a node cannot run it"
+            elif file.stat().st_size > LARGEST_SCRIPT_KIB * 2**10:
+                yield name, f"it is larger than {LARGEST_SCRIPT_KIB} KiB"
 
 
 @check(
@@ -120,19 +136,22 @@ def lifecycle_scripts_can_start(case: Case, aws: Aws) -> Iterator[Found]:  # noq
     inputs="Every script of the folder that bash or sh runs.",
     passes="'bash -n' reads each to its end.",
     fails="'bash -n' finds a syntax error.",
-    skips="There is no bash on this machine. The bash here may be newer than the node's, so a pass does not prove"
-    " that the node's reads it too.",
+    skips="There is no bash on this machine, or a script is larger than 512 KiB or cannot be read. The bash here may be"
+    " newer than the node's, so a pass does not prove that the node's reads it too.",
     by_hand="find lifecycle_scripts -name '*.sh' -exec bash -n {} \\;",
 )
 def lifecycle_scripts_are_bash(case: Case, aws: Aws) -> Iterator[Found]:  # noqa: ARG001 - asks nothing
     """On the node, a syntax error shows only when bash reaches it."""
     folder = _folder(case)
     scripts = [(file, text) for file, text in folder.texts() if _interpreter(text) in _SHELLS]
+    yield from folder.unread()
+    if not scripts:
+        return
     bash = shutil.which(_BASH)
     if bash is None:
-        if scripts:
-            yield Skipped(reason="there is no bash on this machine to read the scripts with 'bash -n'")
+        yield Skipped(reason="there is no bash on this machine to read the scripts with 'bash -n'")
         return
+    yield LOOKED
     for (file, _), found in zip(scripts, together(partial(_syntax, bash), [file for file, _ in scripts]), strict=True):
         if isinstance(found, tuple):
             line, text = found
@@ -154,14 +173,16 @@ def lifecycle_scripts_are_bash(case: Case, aws: Aws) -> Iterator[Found]:  # noqa
     " store the"
     " executable bit, so the node says 'Permission denied'. Not found: names in other variables, in loops, behind"
     " xargs or eval, and files that the script itself mentions elsewhere (it may test for them or create them).",
-    skips="Never.",
+    skips="A script is larger than 512 KiB or cannot be read.",
     by_hand="grep -nE '(source|bash|python3) ' -r lifecycle_scripts",
 )
 def lifecycle_scripts_find_what_they_call(case: Case, aws: Aws) -> Iterator[Found]:  # noqa: ARG001 - asks nothing
     """A bucket with on_create.sh but without the scripts that it calls is a common cause of failures."""
     folder = _folder(case)
+    yield from folder.unread()
     for file, text in folder.texts():
         if _interpreter(text) in _SHELLS:
+            yield LOOKED
             yield from _calls(folder, file, text)
 
 
@@ -175,15 +196,17 @@ def lifecycle_scripts_find_what_they_call(case: Case, aws: Aws) -> Iterator[Foun
     " cannot be reached;"
     " only if an option or a variable names another source it stays a warning. 'aws s3 cp' and addresses of the"
     " node itself (localhost, 169.254.169.254) do not count.",
-    skips="Never.",
+    skips="A script is larger than 512 KiB or cannot be read.",
     by_hand="grep -nE 'curl|wget|git clone|pip3? install|apt-get|yum|dnf|docker pull' -r lifecycle_scripts",
 )
 def lifecycle_scripts_download_nothing(case: Case, aws: Aws) -> Iterator[Found]:  # noqa: ARG001 - asks nothing
     """A download at boot can be missing, slow or different on the day that a node is replaced."""
     folder = _folder(case)
+    yield from folder.unread()
     for file, text in folder.texts():
         if _interpreter(text) not in _SHELLS:
             continue
+        yield LOOKED
         found = commands(text)
         for line, downloads in _by_line(found):
             if case.environment.network.is_closed and _leaves(found, line):
@@ -219,6 +242,7 @@ def lifecycle_scripts_hold_no_secret(case: Case, aws: Aws) -> Iterator[Found]:  
     """Anyone who can read the bucket, and every job that runs as root on a node, can read the scripts."""
     folder = _folder(case)
     for file in folder.files():
+        yield LOOKED
         with file.open("rb") as stream:
             content = stream.read(LARGEST_TEXT_MIB * 2**20 + 1)
         if b"\0" in content[:_TEXT_PROBE_BYTES]:
@@ -243,10 +267,6 @@ def _folder(case: Case) -> _Folder:
 
 def _files(folder: Path) -> list[Path]:
     return list(files(folder)) if folder.is_dir() else []
-
-
-def _is_large(file: Path) -> bool:
-    return file.stat().st_size > LARGEST_SCRIPT_KIB * 2**10
 
 
 def _missing(case: Case, folder: _Folder) -> Iterator[Found]:

@@ -11,7 +11,7 @@ from hyperpod_cdk.catalog import lustre as catalog
 from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.checks.answers import Aws, LustreAnswer, NotAnswered, SecurityGroupRule, SubnetAnswer
 from hyperpod_cdk.checks.job_buckets import in_region
-from hyperpod_cdk.checks.model import Case, Found, check, error, unanswered, warning
+from hyperpod_cdk.checks.model import LOOKED, Case, Found, check, error, unanswered, warning
 from hyperpod_cdk.checks.side_by_side import answered, together
 from hyperpod_cdk.config import Environment, InstanceGroup, Lustre
 from hyperpod_cdk.config.lustre_clients import far_over_efa, placed
@@ -149,6 +149,7 @@ def file_systems_stand_beside_their_users(case: Case, aws: Aws) -> Iterator[Foun
     """Compare the zone of each file system with those of the groups that use it."""
     environment = case.environment
     for index, system in enumerate(environment.storage.lustre):
+        yield LOOKED
         over_efa = far_over_efa(environment, system)
         if over_efa:
             yield error(

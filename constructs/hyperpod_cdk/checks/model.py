@@ -75,6 +75,13 @@ class Detail:
     data: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Looked:
+    """A check that asks AWS nothing compared something. Without it, and with nothing found, it had nothing to check."""
+
+
+LOOKED: Final = Looked()
+
 _NAMES: Final = {
     name.lower().replace("-", ""): name
     for name in (
@@ -97,7 +104,7 @@ _NAMES: Final = {
 }
 """Words of checks' names with another usual spelling."""
 
-Found = Finding | Skipped | Detail
+Found = Finding | Skipped | Detail | Looked
 CheckFunction = Callable[[Case, "Aws"], Iterator[Found]]
 
 
@@ -121,8 +128,9 @@ def warning(path: str, message: str) -> Finding:
 class Check:
     """A registered check with its card.
 
-    ``area`` is the word for ``--only`` and ``--skip``. ``asks`` names the questions of ``Aws`` it may ask (none: it
-    runs without AWS), those about use by kind (``usage:vpcs``); another one is an error in the check.
+    ``area`` is the word for ``--only`` and ``--skip``. ``asks`` names the questions of ``Aws`` it may ask, those about
+    use by kind (``usage:vpcs``); another one is an error in the check. If there are none, it runs without AWS, and
+    yields ``LOOKED`` if it compared something.
     ``may_lack`` names those whose answer "it does not exist" the rule handles: for other questions about something that
     does not exist, the check counts as skipped. The other texts are its card in
     ``docs/checks.md``.
@@ -313,6 +321,8 @@ def _blaming(extension: Extension, function: Callable[[Any, Any], Iterable[Found
                     f"a check must give error(...), warning(...), Skipped(...) or Detail(...), got {wrong[0]!r}"
                 )
         yield from found
+        # of a check of a project, nobody knows what it compares
+        yield LOOKED
 
     return run
 

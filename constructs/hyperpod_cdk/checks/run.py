@@ -147,8 +147,8 @@ def select(only: Iterable[str] = (), skip: Iterable[str] = ()) -> tuple[Check, .
 def run_check(check: Check, case: Case, aws: Aws) -> Result:
     """Run one check; a missing answer that the check did not handle itself skips the whole check.
 
-    So does a resource that does not exist, if the check found nothing wrong: it was not checked. A check that should
-    ask AWS, but asks and reports nothing, had nothing to check: it is not needed, and does not count as passed.
+    So does a resource that does not exist, if the check found nothing wrong: it was not checked. A check that asks AWS
+    nothing, and yields nothing either, had nothing to check: it is not needed, and does not count as passed.
     """
     found: list[Found] = []
     asking = _Asking(aws, check)
@@ -164,8 +164,7 @@ def run_check(check: Check, case: Case, aws: Aws) -> Result:
         skipped=tuple(dict.fromkeys(each for each in found if isinstance(each, Skipped))),
         details=tuple(each for each in found if isinstance(each, Detail)),
     )
-    has_looked = asking.has_asked or bool(found)
-    return result if has_looked or not check.asks else replace(result, is_needed=False)
+    return replace(result, is_needed=asking.has_asked or bool(found))
 
 
 def _is_error(found: Found) -> bool:
