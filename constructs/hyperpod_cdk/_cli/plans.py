@@ -35,6 +35,7 @@ from hyperpod_cdk._cli.common import (
 from hyperpod_cdk._cli.output import Format, finding_line
 from hyperpod_cdk._cli.words import environments
 from hyperpod_cdk.catalog.rules import joined
+from hyperpod_cdk.catalog.sentences import plural
 from hyperpod_cdk.file_reading import resolved
 
 if TYPE_CHECKING:
@@ -453,7 +454,7 @@ def _search_lines(found: Search, region: str, *, name: str) -> Iterator[str]:
     groups = f" for {', '.join(wish.group_names)}" if wish.group_names else ""
     yield (
         f"{wish.count} {wish.instance_type} in {region}{groups}: {len(found.offers) or 'no'}"
-        f" offer{'' if len(found.offers) == 1 else 's'} among {_days(wish.days)}, searched at"
+        f" {plural(len(found.offers), 'offer')} among {_days(wish.days)}, searched at"
         f" {found.asked_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
     )
     for refusal in found.refusals:

@@ -23,6 +23,7 @@ from hyperpod_cdk._cli.common import (
     usage,
 )
 from hyperpod_cdk._cli.output import Format, table
+from hyperpod_cdk.catalog.sentences import plural
 
 if TYPE_CHECKING:
     from hyperpod_cdk.catalog.prices import Price, Prices
@@ -234,7 +235,7 @@ def _left_out(fetched: Fetched) -> Iterator[str]:
 
 
 def _summary(file: Path, new: Prices, changes: Sequence[str], *, old: Prices | None, is_written: bool) -> str:
-    count = f"{len(changes)} change{'' if len(changes) == 1 else 's'}" if changes else "no change"
+    count = f"{len(changes)} {plural(len(changes), 'change')}" if changes else "no change"
     against = f"since {old.as_of}" if old else "against the shipped prices"
     done = "wrote" if is_written else "would write"
     end = "; commit it with the environments" if is_written else ""

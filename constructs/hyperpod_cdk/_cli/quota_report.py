@@ -10,6 +10,7 @@ from datetime import datetime
 from hyperpod_cdk._cli.output import Format, finding_line, painted_word, table
 from hyperpod_cdk._cli.quota_record import Written
 from hyperpod_cdk._cli.quota_requests import Plan, Sent, unread
+from hyperpod_cdk.catalog.sentences import plural
 from hyperpod_cdk.checks.answers import Aws, QuotaRequest
 from hyperpod_cdk.checks.capacity import Largest, LargestMix, largest_groups, largest_mix
 from hyperpod_cdk.checks.quotas import Compared, as_dict, compare, usage_shown
@@ -164,7 +165,7 @@ def _largest(groups: Sequence[Largest]) -> list[tuple[str, ...]]:
 def _mix(mix: LargestMix) -> str:
     if mix.times is None:
         return "all groups together: unknown, no quota could be read"
-    fits = "do not fit" if mix.times == 0 else f"fit {mix.times} time{'s' if mix.times > 1 else ''} over"
+    fits = "do not fit" if mix.times == 0 else f"fit {mix.times} {plural(mix.times, 'time')} over"
     return f"all groups together {fits}, limited by {mix.bound_by}"
 
 

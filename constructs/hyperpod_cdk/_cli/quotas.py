@@ -20,6 +20,7 @@ from hyperpod_cdk._cli.common import (
     usage,
 )
 from hyperpod_cdk._cli.output import Format
+from hyperpod_cdk.catalog.sentences import plural
 
 if TYPE_CHECKING:
     from hyperpod_cdk._cli.quota_requests import Tools
@@ -88,7 +89,7 @@ def request(
     if is_shown:
         quota_report.print_plan(plan, now=tools.now())
     if count and not yes:
-        increases = f"{count} increase{'s' if count > 1 else ''}"
+        increases = f"{count} {plural(count, 'increase')}"
         if tools.confirm is None or output is Format.JSON:
             usage(f"would request {increases}, but there is no terminal to ask for confirmation; add --yes")
         if not tools.confirm(f"request {increases} from AWS?"):

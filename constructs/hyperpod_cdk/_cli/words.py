@@ -19,6 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command_name
 from typer.models import CommandInfo
 
+from hyperpod_cdk.catalog.sentences import plural
 from hyperpod_cdk.file_reading import read_text
 
 _LONGEST_FILE = 1_000_000
@@ -271,7 +272,7 @@ def _explain(error: Any, asked: Any, ctx: Any) -> None:
     if cause is not None:
         error.message = _refused(cause.errors()[0], known)
         return
-    there_are = f"there {'is' if len(known) == 1 else 'are'} {', '.join(known)}" if known else ""
+    there_are = f"there {plural(len(known), 'is', 'are')} {', '.join(known)}" if known else ""
     if not known and asked.name == "environment":
         there_are = "environments/ holds no environment yet; create one with 'hyperpod-cdk init NAME'"
     # the help of a missing argument or option describes it

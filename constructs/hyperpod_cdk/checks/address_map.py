@@ -10,6 +10,7 @@ from string import ascii_uppercase
 from typing import Any
 
 from hyperpod_cdk.catalog import network as catalog
+from hyperpod_cdk.catalog.sentences import plural
 from hyperpod_cdk.config.addresses import AddressBudget, AddressNeed, Kind
 
 WIDTH = 100
@@ -350,7 +351,7 @@ def _group_rows(subnets: Sequence[Subnet], letters: Mapping[str, str], glyphs: _
             total = sum(need.total for need in others)
             yield (
                 glyphs.other,
-                f"{count} other group{'s' if count > 1 else ''}",
+                f"{count} other {plural(count, 'group')}",
                 f"in {_zone(subnet)}",
                 "",
                 f"{total:,}",

@@ -441,7 +441,7 @@ def _room(case: Case, use: _Use, plan: TrainingPlan, shares: _Shares) -> Iterato
         )
     for block in plan.blocks:
         if block.count < use.needed and _leaves_after(block, case.now):
-            instances = f"{block.count} instance{'s' if block.count > 1 else ''}"
+            instances = f"{block.count} {plural(block.count, 'instance')}"
             when = f" from {moment(block.start)}" if block.start else ""
             yield warning(
                 path,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from hyperpod_cdk.catalog import network as catalog
 from hyperpod_cdk.catalog import regions
-from hyperpod_cdk.catalog.sentences import Choosing, Sentence, Setting
+from hyperpod_cdk.catalog.sentences import Choosing, Sentence, Setting, plural
 from hyperpod_cdk.config.endpoints import interface_endpoints
 from hyperpod_cdk.config.source import render_path
 
@@ -176,7 +176,7 @@ def parts(budget: AddressBudget) -> str:
     others = groups[_MOST_GROUPS_NAMED:]
     if others:
         total = sum(_with_spare(need, spares) for need in others)
-        said.append(f"{len(others)} other group{'s' if len(others) > 1 else ''}: {total}")
+        said.append(f"{len(others)} other {plural(len(others), 'group')}: {total}")
     servers = sum(need.total for need in budget.needs if need.kind == "file system")
     if servers:
         said.append(f"file systems: {servers}")
@@ -361,7 +361,7 @@ def _unknown_type(environment: Environment, group: AnyGroup) -> str | None:
 
 
 def _group_part(need: AddressNeed, *, spare: bool) -> str:
-    nodes = f"{need.count} node{'' if need.count == 1 else 's'}{' and 1 spare' if spare else ''}"
+    nodes = f"{need.count} {plural(need.count, 'node')}{' and 1 spare' if spare else ''}"
     return f"{need.name}: {nodes} of {need.instance_type}, {need.each} each"
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC
 from typing import Any, Final
 
+from hyperpod_cdk.catalog.sentences import plural
 from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.handlers.quota_gate.reading import NotFound
 from hyperpod_cdk.living.look import Stated, reading
@@ -86,7 +87,7 @@ def _resized(name: str, actual: str, wanted: str) -> Next | None:
 
 
 def _nodes(number: int) -> str:
-    return f"{count(number, 'node')} {'is' if number == 1 else 'are'}"
+    return f"{count(number, 'node')} {plural(number, 'is', 'are')}"
 
 
 def dated(aws: Api, differences: Sequence[Difference]) -> tuple[list[Difference], list[Unread]]:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from hyperpod_cdk.catalog import hyperpod
+from hyperpod_cdk.catalog.sentences import plural
 from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.findings import passed
@@ -46,7 +47,7 @@ _MOST_EVENT_PAGES: Final = 20
 def unknown_states(states: Iterable[str], *, what: str) -> Iterator[Unread]:
     """Say which states of nodes have no known meaning: it is unknown whether such nodes are healthy."""
     for state, number in sorted(Counter(each for each in states if each not in _STATES).items()):
-        are = "is" if number == 1 else "are"
+        are = plural(number, "is", "are")
         yield Unread(what=what, reason=f"{count(number, 'node')} {are} {state}, which this version does not know")
 
 
@@ -130,7 +131,7 @@ def list_nodes(aws: Api, *, environment: str, cluster: str, group: str = "", onl
         return _none_listed(environment, cluster, there or {}, group)
     failing = [each for each in found if each.status in FAILING]
     running = sum(each.status == RUNNING for each in found)
-    verdict = f"{running} of {count(len(found), 'node')} run{'s' if running == 1 else ''}"
+    verdict = f"{running} of {count(len(found), 'node')} {plural(running, 'runs', 'run')}"
     skipped = tuple(unknown_states((each.status for each in found), what="the state of nodes"))
     return Nodes(
         environment=environment,

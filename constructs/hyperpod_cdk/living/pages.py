@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from hyperpod_cdk.catalog.rules import joined
+from hyperpod_cdk.catalog.sentences import plural
 from hyperpod_cdk.json_schema import Model
 from hyperpod_cdk.living.model import (
     Attachment,
@@ -300,7 +301,7 @@ def extensions_text(found: Extensions) -> str:
 
 def count_of_days(days: float) -> str:
     """Return ``1 day``, ``7 days``, ``1.5 days``."""
-    return f"{days:g} day{'' if days == 1 else 's'}"
+    return f"{days:g} {plural(days, 'day')}"
 
 
 def attachment_text(found: Attachment) -> str:

@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol, cast, runtime_checkable
 from hyperpod_cdk.catalog import notifications
 from hyperpod_cdk.catalog.hyperpod import TRAINING_PLAN_RECLAIM
 from hyperpod_cdk.catalog.rules import joined
+from hyperpod_cdk.catalog.sentences import plural
 from hyperpod_cdk.checks.answers import Aws, NotAnswered, QuotaValue, Refused, Why
 from hyperpod_cdk.checks.model import Case
 from hyperpod_cdk.checks.run import of_others
@@ -356,7 +357,7 @@ def _strays(groups: Sequence[Group], rows: Sequence[Mapping[str, Any]]) -> Itera
     names = {each.name for each in groups}
     strays = Counter(name for row in rows if (name := str(row["InstanceGroupName"])) not in names)
     for name, number in sorted(strays.items()):
-        are = "is" if number == 1 else "are"
+        are = plural(number, "is", "are")
         yield Unread(
             what="nodes", reason=f"{count(number, 'node')} {are} in group {name}, which DescribeCluster does not show"
         )
@@ -385,8 +386,8 @@ def _verdict(
     skipped: Sequence[Unread],
     advice: Sequence[str],
 ) -> str:
-    end = f"; {joined(advice)} {'is' if len(advice) == 1 else 'are'} in ALARM, which is only advice" if advice else ""
-    end += f"; of the file, {joined(missing)} {'is' if len(missing) == 1 else 'are'} not in AWS" if missing else ""
+    end = f"; {joined(advice)} {plural(len(advice), 'is', 'are')} in ALARM, which is only advice" if advice else ""
+    end += f"; of the file, {joined(missing)} {plural(len(missing), 'is', 'are')} not in AWS" if missing else ""
     end += f"; {count(len(skipped), 'thing')} could not be checked" if skipped else ""
     running = sum(each.running or 0 for each in groups)
     if not groups and not wrong:

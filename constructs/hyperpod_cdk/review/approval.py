@@ -8,6 +8,7 @@ from datetime import date
 from typing import Final
 
 from hyperpod_cdk.catalog.rules import joined
+from hyperpod_cdk.catalog.sentences import plural
 from hyperpod_cdk.review.attention import Found, dollars
 from hyperpod_cdk.review.model import Excepted, Reason, ReasonKind
 from hyperpod_cdk.review.nouns import count
@@ -133,7 +134,7 @@ def first_line(
     if excepted:
         owners = joined(list(dict.fromkeys(each.owner for each in excepted)))
         last = min(each.expires for each in excepted)
-        answered = f" {count(len(excepted), 'reason')} {'is' if len(excepted) == 1 else 'are'} excepted by {owners}, "
+        answered = f" {count(len(excepted), 'reason')} {plural(len(excepted), 'is', 'are')} excepted by {owners}, "
         answered += f"until {last}."
     left = {each.reason.kind for each in excepted}
     done = [text for kind, text in _DONE.items() if kind not in left]

@@ -9,6 +9,7 @@ from datetime import date
 from typing import Final
 
 from hyperpod_cdk.catalog.rules import joined
+from hyperpod_cdk.catalog.sentences import plural
 from hyperpod_cdk.review.approval import first_line, judged
 from hyperpod_cdk.review.attention import Found, counted_as, findings, policy_errors
 from hyperpod_cdk.review.changes.effects import GRAVEST_FIRST
@@ -140,7 +141,7 @@ def sentence(resources: Sequence[ResourceEffect]) -> str:
     if in_place:
         more.append(f"{in_place} more {'changes' if in_place == 1 else 'change'} in place")
     if added:
-        more.append(f"{added} {'is' if added == 1 else 'are'} added")
+        more.append(f"{added} {plural(added, 'is', 'are')} added")
     return f"{text}; {', '.join(more)}." if more else f"{text}."
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 
 from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.catalog.rules import joined
+from hyperpod_cdk.catalog.sentences import plural
 from hyperpod_cdk.checks.answers import NotAnswered, Refused, reading
 from hyperpod_cdk.review.deployed import Api, stack_of
 from hyperpod_cdk.review.model import Side
@@ -171,7 +172,7 @@ class Deployment:
         by_hand = [number for number, step in enumerate(shown.steps, start=1) if step.needs_a_person]
         if not self.person.is_there:
             if by_hand:
-                steps = f"step{'s' if len(by_hand) > 1 else ''} {joined([str(each) for each in by_hand])}"
+                steps = f"{plural(len(by_hand), 'step')} {joined([str(each) for each in by_hand])}"
                 self.person.say(f"{steps} of the plan needs a person; nothing was changed. Deploy it from a terminal.")
             elif shown.takes:
                 self.person.say(

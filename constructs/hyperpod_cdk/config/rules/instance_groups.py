@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from hyperpod_cdk.catalog import arns, hyperpod, images, instance_types, kubernetes, regions
 from hyperpod_cdk.catalog import instance_groups as rules
 from hyperpod_cdk.catalog.rules import listing, repeated, same_name_problem
+from hyperpod_cdk.catalog.sentences import plural
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.instance_group import InstanceGroup
 from hyperpod_cdk.config.restricted_group import AnyGroup, RestrictedGroup
@@ -352,7 +353,7 @@ def elastic_training_suits_the_cluster(environment: Environment) -> Iterator[Pro
     if spot:
         yield warning(
             ("operators", "training"),
-            f"elastic training does not work on Spot capacity, got the group{'s' if len(spot) > 1 else ''}"
+            f"elastic training does not work on Spot capacity, got the {plural(len(spot), 'group')}"
             f" {listing(spot, last='and')}; run elastic jobs on other groups",
         )
     if environment.hyperpod.checkpoints_in_memory:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hyperpod_cdk.catalog import addons, arns, governance, s3_places
 from hyperpod_cdk.catalog import lustre as catalog
 from hyperpod_cdk.catalog.rules import again_problem, listing, repeated, same_name_problem
-from hyperpod_cdk.catalog.sentences import Sentence
+from hyperpod_cdk.catalog.sentences import Sentence, plural
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.lustre_clients import far_users, nearer, placed
 from hyperpod_cdk.config.rules.book import Book, Problem, claims, file_systems, s3_volumes, warning
@@ -234,7 +234,7 @@ def efa_has_clients(environment: Environment, path: DataPath, system: Lustre) ->
         yield warning(
             (*path, "efa"),
             f"{listing(accelerated, last='and')} cannot reach a file system over EFA (as of {catalog.AS_OF}) and"
-            f" use{'s' if len(accelerated) == 1 else ''} TCP; set efa: false unless other nodes use it",
+            f" {plural(len(accelerated), 'uses', 'use')} TCP; set efa: false unless other nodes use it",
         )
     elif not able:
         yield warning(

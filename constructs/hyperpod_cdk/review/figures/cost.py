@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from hyperpod_cdk.catalog import kubernetes
 from hyperpod_cdk.catalog import prices as catalog
 from hyperpod_cdk.catalog.prices import HOURS_PER_MONTH, Prices
+from hyperpod_cdk.catalog.sentences import plural
 from hyperpod_cdk.review.model import Change, Cost, CostLine, Paid, Unpriced
 from hyperpod_cdk.templates.assembly import Assembly
 
@@ -151,7 +152,7 @@ def _notes(prices: Prices, lines: Iterable[CostLine], sides: tuple[Charged, Char
     doubts = sum(not line.is_confirmed for line in lines)
     if doubts:
         yield (
-            f"{doubts} line{'' if doubts == 1 else 's'} with a price that is not confirmed: 'hyperpod-cdk prices "
+            f"{doubts} {plural(doubts, 'line')} with a price that is not confirmed: 'hyperpod-cdk prices "
             f"show' shows why; {REFRESH}"
         )
     if any(side.groups for side in sides):

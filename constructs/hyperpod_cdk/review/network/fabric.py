@@ -11,6 +11,7 @@ from typing import Final, Literal
 from hyperpod_cdk.catalog import instance_types, lustre, regions
 from hyperpod_cdk.catalog import network as catalog
 from hyperpod_cdk.catalog.rules import joined, listing
+from hyperpod_cdk.catalog.sentences import plural
 from hyperpod_cdk.review.model import Fabric, FabricSubject, Proof
 from hyperpod_cdk.review.network.routes import Endpoint, Routes, Way, labels
 from hyperpod_cdk.review.network.security_groups import ANYWHERE, Direction, SecurityGroups, all_of, any_of
@@ -554,7 +555,7 @@ def _untold(groups: Sequence[Part], word: str) -> str:
 
 def _elsewhere(named: Sequence[Part], word: str) -> str:
     distinct = dict.fromkeys(each.label for each in named)
-    return f"{labels(named)} {'is' if len(distinct) == 1 else 'are'} not in these templates; {_look(word)}"
+    return f"{labels(named)} {plural(len(distinct), 'is', 'are')} not in these templates; {_look(word)}"
 
 
 def _on_from(way: Way, word: str) -> str:
@@ -592,7 +593,7 @@ def _reads(names: Sequence[str]) -> str:
 
 
 def _is_or_are(names: Sequence[str]) -> str:
-    return "is" if len(names) == 1 else "are"
+    return plural(len(names), "is", "are")
 
 
 def _range(first: int, last: int) -> str:

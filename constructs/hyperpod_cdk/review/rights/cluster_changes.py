@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Final
 
+from hyperpod_cdk.catalog.sentences import plural
 from hyperpod_cdk.review.rights import addons, grave, kubernetes, words
 from hyperpod_cdk.review.rights import reach as reaching
 from hyperpod_cdk.review.rights.cluster_access import ClusterAccess, Fact, Right, scope_name
@@ -142,7 +143,7 @@ class ClusterChanges:
         types = sorted(name for kind, name, _ in rights if kind == "type")
         parts = [f"with {words.listed(having, 'policies')}"] if having else []
         if groups:
-            parts.append(f"in Kubernetes group{'s' if len(groups) > 1 else ''} {words.listed(groups, 'groups')}")
+            parts.append(f"in Kubernetes {plural(len(groups), 'group')} {words.listed(groups, 'groups')}")
         if users:
             parts.append(f"as Kubernetes user {words.listed(users, 'users')}")
         if types:

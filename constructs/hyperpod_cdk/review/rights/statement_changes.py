@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from hyperpod_cdk.catalog.sentences import plural
 from hyperpod_cdk.review.rights import grave, words
 from hyperpod_cdk.review.rights.atoms import differing, grouped
 from hyperpod_cdk.review.rights.cluster_access import is_anybody
@@ -375,7 +376,7 @@ def _names(terms: Iterable[Term]) -> list[str]:
 
 
 def _tags(keys: Sequence[str]) -> str:
-    return f"the tag{'s' if len(keys) > 1 else ''} {words.listed(keys, 'tags')}"
+    return f"the {plural(len(keys), 'tag')} {words.listed(keys, 'tags')}"
 
 
 def _spelled(terms: Iterable[Term], spelling: Mapping[str, str]) -> list[str]:

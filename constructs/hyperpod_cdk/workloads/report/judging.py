@@ -10,6 +10,7 @@ from typing import Literal
 from hyperpod_cdk.catalog import baselines, instance_types
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.catalog.rules import joined
+from hyperpod_cdk.catalog.sentences import plural
 from hyperpod_cdk.workloads.report import health, log, measures, pairs, problems
 from hyperpod_cdk.workloads.report.lustre import lustre_check
 from hyperpod_cdk.workloads.report.measures import Beside, gb_s, hosts
@@ -283,7 +284,7 @@ def _results_check(judged: Sequence[_Judged], wrong: Sequence[_Judged]) -> Check
         total = sum(each.report.wrong or each.run.out_of_bounds or 0 for each in wrong)
         lines = [line for each in wrong for line in _wrong_lines(each.run)]
         names = ", ".join(dict.fromkeys(_called(each) for each in wrong))
-        what = f"{total} wrong element{'s' if total != 1 else ''}" if total else "wrong results"
+        what = f"{total} wrong {plural(total, 'element')}" if total else "wrong results"
         against = Point(says=f"{what} ({names})", fix=_WRONG, lines=lines[: log.KEPT])
     compared = [each for each in judged if each.run.sizes and _is_compared(each.run)]
     blind = [each for each in judged if each.run.sizes and not _is_compared(each.run)]
@@ -360,10 +361,10 @@ def _nodes_check(found: log.Log, place: _Place, *, is_paired: bool) -> Check | N
         if wanted is None or seen == wanted:
             continue
         if seen:
-            says = f"{seen} node{'s' if seen != 1 else ''} took part, not {wanted}"
+            says = f"{seen} {plural(seen, 'node')} took part, not {wanted}"
             against = against or Point(says=says, fix=_WORKERS, lines=lines)
         elif run.sizes and not _is_of_nodes(run, place, wanted):
-            says = f"the log does not show that {wanted} node{'s' if wanted != 1 else ''} took part"
+            says = f"the log does not show that {wanted} {plural(wanted, 'node')} took part"
             missing = missing or Point(says=says, fix="provide the complete log, with the list of ranks", lines=lines)
     return weighed("nodes", against=against, missing=missing or _without_result(found, place, is_paired=is_paired))
 
@@ -387,7 +388,7 @@ def _without_result(found: log.Log, place: _Place, *, is_paired: bool) -> Point 
         return None
     for seen, what, line in _looked_at(found, is_paired=is_paired):
         if seen != wanted:
-            says = f"{what} of {seen} node{'s' if seen != 1 else ''}, not of {wanted}"
+            says = f"{what} of {seen} {plural(seen, 'node')}, not of {wanted}"
             return Point(says=says, fix="provide the logs of all pods, and check which ones do not run", lines=[line])
     return None
 
@@ -543,12 +544,12 @@ def _ends(run: log.Run) -> str:
 
 
 def _after(sizes: int) -> str:
-    return "before the first size" if sizes == 0 else f"after {sizes} size{'s' if sizes > 1 else ''}"
+    return "before the first size" if sizes == 0 else f"after {sizes} {plural(sizes, 'size')}"
 
 
 def _summary(verdict: Verdict, checks: Sequence[Check], found: log.Log) -> str:
     if not checks:
-        return f"no test found in {found.lines} line{'s' if found.lines != 1 else ''}; {_NO_TEST}"
+        return f"no test found in {found.lines} {plural(found.lines, 'line')}; {_NO_TEST}"
     said = [check.says for check in checks if check.verdict is verdict or check.name == "network"]
     if any(check.name == "pairs" and check.verdict is verdict for check in checks):
         said = [check.says for check in checks if check.says in said and check.name != "bandwidth"]

@@ -195,7 +195,7 @@ def _counted_check(found: log.Log) -> Check:
             evidence=evidence([excess.line]),
         )
     if not lacking:
-        says = f"every EFA interface was found on {len(found.counted)} node{'s' if len(found.counted) > 1 else ''}"
+        says = f"every EFA interface was found on {len(found.counted)} {plural(len(found.counted), 'node')}"
         lines = evidence(each.line for each in found.counted[: log.KEPT])
         return Check(name="interfaces", verdict=Verdict.PASS, says=says, fix="", evidence=lines)
     told = "; ".join(f"{each.found} of {each.expected} on {each.node}" for each in lacking[:4])

@@ -8,6 +8,7 @@ from statistics import median
 
 from hyperpod_cdk.catalog import baselines
 from hyperpod_cdk.catalog.rules import joined
+from hyperpod_cdk.catalog.sentences import plural
 from hyperpod_cdk.workloads.report import log
 from hyperpod_cdk.workloads.report.measures import collective, gb_s, hosts, percent, plateau
 from hyperpod_cdk.workloads.report.model import Check, Pair, Verdict
@@ -79,7 +80,7 @@ def check(runs: Sequence[log.Run], found: Sequence[Pair], bad: Sequence[str]) ->
         says = (
             f"all {len(found)} pairs are within {percent(1 - baselines.TOLERANCE)} of their median"
             if is_known
-            else f"{len(found)} pair{'s' if len(found) > 1 else ''}: too few have a measurement to compare them"
+            else f"{len(found)} {plural(len(found), 'pair')}: too few have a measurement to compare them"
         )
         verdict = Verdict.PASS if is_known else Verdict.UNKNOWN
         fix = "run it on three nodes or more" if len(found) == 1 else ""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from textwrap import wrap
 
 from hyperpod_cdk.catalog.rules import joined
+from hyperpod_cdk.catalog.sentences import plural
 from hyperpod_cdk.workloads.report.chart import Series, chart
 from hyperpod_cdk.workloads.report.measures import gb_s, iec, percent
 from hyperpod_cdk.workloads.report.model import Check, Evidence, Pair, Report, Run, Verdict
@@ -45,7 +46,7 @@ def _head(report: Report, width: int, paint: Callable[[str], str]) -> Iterator[s
         more = len(report.instance_types) - _TYPES_SHOWN
         place.append(f"{shown}{f' or {more} others' if more > 0 else ''} (by the GPU's name)")
     if report.nodes is not None:
-        place.append(f"{report.nodes} node{'s' if report.nodes != 1 else ''}")
+        place.append(f"{report.nodes} {plural(report.nodes, 'node')}")
     place += [f"{name} {version}" for name, version in report.versions.items()]
     if place:
         yield from wrap(", ".join(place), width, break_on_hyphens=False)
