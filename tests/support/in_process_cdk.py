@@ -70,6 +70,7 @@ class Stack:
     name: str
     path: str
     template: str
+    template_url: str
     dependencies: tuple[str, ...]
     parameters: tuple[str, ...]
     tags: tuple[tuple[str, str], ...]
@@ -197,7 +198,7 @@ class InProcessCdk:
         made = cloudformation.create_change_set(
             **change_set,
             ChangeSetType="CREATE" if is_new else "UPDATE",
-            TemplateBody=Path(stack.template).read_text(encoding="utf-8"),
+            TemplateURL=self._publish_template(stack),
             Capabilities=["CAPABILITY_NAMED_IAM"],
             Parameters=given,
             Tags=[{"Key": key, "Value": value} for key, value in stack.tags],
@@ -267,17 +268,26 @@ class InProcessCdk:
                 source = (folder / asset["source"]["path"]).resolve()
                 for place in asset["destinations"].values():
                     bucket, key = place["bucketName"], place["objectKey"]
-                    # templates are handed over in the request
+                    # a stack's template is published with the stack
                     if key in self._published or key.endswith(".json"):
                         continue
-                    if bucket not in self._published:
-                        self._bootstrap(bucket)
-                    self._published |= {bucket, key}
+                    self._bootstrap(bucket)
+                    self._published.add(key)
                     is_file = asset["source"]["packaging"] == "file"
                     s3.put_object(Bucket=bucket, Key=key, Body=source.read_bytes() if is_file else _zipped(source))
 
+    def _publish_template(self, stack: Stack) -> str:
+        """Upload a template as it is now, also one that a test has changed, and return its address."""
+        bucket, _, key = stack.template_url.removeprefix("s3://").partition("/")
+        self._bootstrap(bucket)
+        self._aws.client("s3").put_object(Bucket=bucket, Key=key, Body=Path(stack.template).read_bytes())
+        return f"https://s3.{self._aws.there.region}.amazonaws.com/{bucket}/{key}"
+
     def _bootstrap(self, bucket: str) -> None:
-        """Make the bucket of assets; the version of the bootstrap stack is the account file's."""
+        """Make the bucket of assets, once; the version of the bootstrap stack is the account file's."""
+        if bucket in self._published:
+            return
+        self._published.add(bucket)
         s3, region = self._aws.client("s3"), self._aws.there.region
         elsewhere = {"CreateBucketConfiguration": {"LocationConstraint": region}} if region != "us-east-1" else {}
         s3.create_bucket(Bucket=bucket, **elsewhere)
@@ -323,6 +333,7 @@ def read_stacks(assembly: Path) -> dict[str, Stack]:
                 name=names[key],
                 path=stacks[key]["displayName"],
                 template=str(file),
+                template_url=stacks[key]["properties"]["stackTemplateAssetObjectUrl"],
                 dependencies=tuple(names[each] for each in stacks[key].get("dependencies", []) if each in stacks),
                 parameters=tuple(json.loads(file.read_text(encoding="utf-8")).get("Parameters", {})),
                 tags=tuple(sorted(stacks[key]["properties"].get("tags", {}).items())),

@@ -66,6 +66,11 @@ class TestRequests:
         assert cloud.refused("ValidateTemplate", TemplateURL=url) == (
             "ValidationError: Template may not exceed 1000000 bytes in size."
         )
+        cloud.ask("ValidateTemplate", TemplateBody=template.ljust(51_200))
+        assert cloud.refused("ValidateTemplate", TemplateBody=template.ljust(51_201)) == (
+            f"ValidationError: 1 validation error detected: Value '{template.ljust(256)}...' at 'templateBody' failed to"
+            " satisfy constraint: Member must have length less than or equal to 51200"
+        )
         assert cloud.refused("ValidateTemplate", TemplateURL=url, TemplateBody=template) == (
             "ValidationError: Only one of TemplateBody or TemplateURL can be specified."
         )

@@ -48,6 +48,7 @@ UPDATABLE = frozenset(
 
 _STACK_NAME = "[a-zA-Z][-a-zA-Z0-9]*"
 _LONGEST_NAME = 128
+_MOST_BODY_BYTES = 51_200
 _MOST_STORED_BYTES = 1_000_000
 """The limit of a template in S3 (CloudFormation user guide, "CloudFormation quotas")."""
 _PAUSED = frozenset({"CREATE_FAILED", "UPDATE_FAILED"})
@@ -114,7 +115,13 @@ class StackService:
             if request.get("TemplateURL"):
                 # UNSURE: AWS's words; its documentation says that both cannot be used
                 raise TemplateError("Only one of TemplateBody or TemplateURL can be specified.")
-            return str(request["TemplateBody"])
+            body = str(request["TemplateBody"])
+            if len(body.encode()) > _MOST_BODY_BYTES:
+                raise TemplateError(
+                    f"1 validation error detected: Value '{body[:256]}...' at 'templateBody' failed to satisfy"
+                    f" constraint: Member must have length less than or equal to {_MOST_BODY_BYTES}"
+                )
+            return body
         url = request.get("TemplateURL")
         if not url:
             raise TemplateError("Either Template URL or Template Body must be specified.")
