@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -174,6 +175,33 @@ def test_every_other_room_is_refused_boto3() -> None:
         for source in contract["source_modules"]
     }
     assert {room for row in layers() for room in row} - refused == set(BOTO)
+
+
+OF_THE_REPOSITORY = {"app", "conftest", "rehearsal", "scripts", "tests"}
+"""What can be imported where the root of the repository is on Python's path, and is not installed."""
+
+
+def test_the_tests_of_the_rehearsal_import_nothing_of_these() -> None:
+    """They need what is installed, and what lies below their folder; these tests may import from them."""
+    files = sorted((ROOT / "rehearsal" / "tests").rglob("*.py"))
+    assert len(files) > 60
+    taken = {
+        (file.relative_to(ROOT).as_posix(), module)
+        for file in files
+        for module in _imported(file.read_text(encoding="utf-8"))
+        if module.partition(".")[0] in OF_THE_REPOSITORY and not module.startswith("rehearsal.tests.")
+    }
+    assert taken == set()
+    for line in ("import tests.a", "import os, tests.a as b", "from tests.a import b", "def c():\n    import tests.a"):
+        assert "tests.a" in _imported(line)
+
+
+def _imported(text: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            yield from (each.name for each in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield "." * node.level + (node.module or "")
 
 
 def test_no_room_takes_a_private_module_of_another(graph: grimp.ImportGraph) -> None:

@@ -18,7 +18,7 @@ from hyperpod_cdk_rehearsal.embedded.account import DEFAULT_ACCOUNT_FILE, Accoun
 from hyperpod_cdk_rehearsal.embedded.moto_pages import PAGE, in_pages, paginated
 from hyperpod_cdk_rehearsal.embedded.operations import _operations
 from hyperpod_cdk_rehearsal.embedded.protocol import service_model
-from tests.support.embedded import ACCOUNT, Embedded, embedded
+from rehearsal.tests.support.embedded import ACCOUNT, Embedded, embedded
 
 Account = Callable[..., "Clients"]
 

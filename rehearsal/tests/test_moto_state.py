@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from hyperpod_cdk_rehearsal import embedded
 from hyperpod_cdk_rehearsal.embedded.moto_state import moto_lock
 from hyperpod_cdk_rehearsal.embedded.server import EmbeddedAws
 
@@ -20,11 +21,11 @@ def _takes_tables(node: ast.AST) -> bool:
     return any(alias.name == "get_backend" or alias.name.endswith("_backends") for alias in node.names)
 
 
-def test_one_module_alone_takes_the_tables_of_moto(project: Path) -> None:
-    embedded = project / "rehearsal" / "hyperpod_cdk_rehearsal" / "embedded"
+def test_one_module_alone_takes_the_tables_of_moto() -> None:
+    folder = Path(embedded.__file__).parent
     takers = {
-        path.relative_to(embedded).as_posix()
-        for path in embedded.rglob("*.py")
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*.py")
         if any(_takes_tables(node) for node in ast.walk(ast.parse(path.read_text())))
     }
     assert takers == {HOME}

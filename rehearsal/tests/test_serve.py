@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from hyperpod_cdk_rehearsal.embedded.serve import main
-from tests.support.tables import row_by_row
+from rehearsal.tests.support.tables import row_by_row
 
 ACCOUNT, REGION = "111122223333", "us-west-2"
 TEMPLATE = Path("node_modules/aws-cdk/lib/api/bootstrap/bootstrap-template.yaml")

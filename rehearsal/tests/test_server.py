@@ -22,7 +22,7 @@ from hyperpod_cdk_rehearsal.embedded.operations import ServiceError
 from hyperpod_cdk_rehearsal.embedded.protocol import WireRequest, operation_of, parse, serialise, serialise_error
 from hyperpod_cdk_rehearsal.embedded.server import credential_scope, partition_of
 from hyperpod_cdk_rehearsal.process import Address
-from tests.support.tables import row_by_row
+from rehearsal.tests.support.tables import row_by_row
 
 ACCOUNT, REGION = "111122223333", "us-west-2"
 

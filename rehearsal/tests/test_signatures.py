@@ -26,7 +26,7 @@ from hyperpod_cdk_rehearsal.embedded.signatures import (
     SignedRequest,
     signer_of,
 )
-from tests.support.embedded import REGION, Embedded, embedded
+from rehearsal.tests.support.embedded import REGION, Embedded, embedded
 
 STRANGER = AccessKey.random("STRANGER")
 UNKNOWN = "The security token included in the request is invalid."

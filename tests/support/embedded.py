@@ -1,24 +1,18 @@
-"""An embedded AWS for tests: one process for each account ID, with a new account for every test."""
+"""The embedded AWS of the rehearsal's tests, and one in a hurry."""
 
 from __future__ import annotations
 
-import atexit
-import json
-import os
-import subprocess
-import sys
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from hyperpod_cdk_rehearsal.process import Address
+from rehearsal.tests.support.embedded import ACCOUNT, REGION, SERVE, Embedded, Program
+from rehearsal.tests.support.embedded import embedded as served
 
-ACCOUNT = "111122223333"
-REGION = "us-east-1"
+__all__ = ["ACCOUNT", "HURRIED_SCALE", "PROJECT", "REGION", "SLOW_SCALE", "Embedded", "embedded"]
+
 PROJECT = Path(__file__).parents[2]
 HURRIED = "from tests.support.hurried import serve; serve()"
 
@@ -27,40 +21,7 @@ HURRIED_SCALE = 0.0001
 SLOW_SCALE = 0.02
 """A clock for accounts with delays: a wait of 100 seconds takes two."""
 
-_running: dict[tuple[str, float | None], _Process] = {}
 
-
-@dataclass(frozen=True)
-class Embedded:
-    """An account at ``address``."""
-
-    address: Address
-    region: str
-
-    def environment(self) -> dict[str, str]:
-        """Return the environment variables that point boto3 here; the caches of other clients are disabled."""
-        return self.address.environment(self.region)
-
-    def client(self, service: str, **settings: Any) -> Any:
-        """Return a client of ``service`` that never repeats a request; ``settings`` are botocore's."""
-        return self.address.client(service, self.region, **settings)
-
-    def state(self) -> dict[str, Any]:
-        """Return state without an AWS API."""
-        return self.address.control("state")
-
-    def steps(self) -> list[dict[str, Any]]:
-        """Return CloudFormation's actions and calls for each resource."""
-        steps: list[dict[str, Any]] = self.address.control("deployer")["steps"]
-        return steps
-
-    def calls(self) -> dict[str, Any]:
-        """Return how many calls came: ``total``, ``by_operation``, ``in_flight_maximum``."""
-        calls: dict[str, Any] = self.state()["calls"]
-        return calls
-
-
-@contextmanager
 def embedded(
     document: Mapping[str, Any],
     *,
@@ -70,71 +31,11 @@ def embedded(
     now: datetime | None = None,
     is_hurried: bool = False,
     clock_scale: float = HURRIED_SCALE,
-) -> Iterator[Embedded]:
-    """Yield the embedded AWS with exactly the account of an account file's document.
+) -> AbstractContextManager[Embedded]:
+    """Return the context of an embedded AWS as the rehearsal's tests have it.
 
-    Its time goes on from ``now`` (default: the present). One that is hurried makes nobody wait for a resource, and
-    plays the upload of files; ``clock_scale`` is what is left of a second of its account file. The process is shared:
-    the account of the ``with`` before is gone, so only one may be in use at a time. Fails in the end where an
-    operation of the embedded AWS failed inside.
+    One that is hurried makes nobody wait for a resource, and plays the upload of files; ``clock_scale`` is what is left
+    of a second of its account file.
     """
-    key = (account, clock_scale if is_hurried else None)
-    if key not in _running:
-        _running[key] = _Process.start(account, clock_scale=key[1])
-        atexit.register(_running[key].stop)
-    address = _running[key].address
-    wanted = {"document": document, "region": region, "latency_ms": latency_ms, "now": now and now.isoformat()}
-    problem = address.control("account", wanted, timeout_s=60)["problem"]
-    # an account that could not be filled is reported as the problem; its log does not belong to the next test
-    _running[key].failures()
-    assert not problem, problem
-    yield Embedded(address=address, region=region)
-    failures = _running[key].failures()
-    assert not failures, failures
-
-
-@dataclass
-class _Process:
-    address: Address
-    process: subprocess.Popen[str]
-    scratch: tempfile.TemporaryDirectory[str] = field(repr=False)
-    read: int = 0
-
-    @classmethod
-    def start(cls, account: str, *, clock_scale: float | None) -> _Process:
-        """Start an embedded AWS, faster with a ``clock_scale``."""
-        scratch = tempfile.TemporaryDirectory(prefix="hyperpod-embedded-")
-        log = Path(scratch.name) / "log"
-        program = (
-            ["-m", "hyperpod_cdk_rehearsal", "serve"]
-            if clock_scale is None
-            else ["-c", HURRIED, "--clock-scale", f"{clock_scale}"]
-        )
-        command = [sys.executable, *program, "--account", account, "--region", REGION]
-        process = subprocess.Popen(
-            [*command, "--log-file", str(log)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            # it ends by a signal, so its unpacked files must be in a folder that is cleaned up
-            env={**os.environ, "TMPDIR": scratch.name} | ({} if clock_scale is None else {"PYTHONPATH": str(PROJECT)}),
-        )
-        line = process.stdout.readline() if process.stdout else ""
-        assert line, f"the embedded AWS did not start: {log.read_text(encoding='utf-8')[-2000:]}"
-        return cls(address=Address(**json.loads(line)), process=process, scratch=scratch)
-
-    def failures(self) -> str:
-        """Return what the embedded AWS logged since it was last asked, if an operation of it failed."""
-        with (Path(self.scratch.name) / "log").open(encoding="utf-8", errors="replace") as log:
-            log.seek(self.read)
-            said = log.read()
-            self.read = log.tell()
-        return said if "Traceback (most recent call last)" in said else ""
-
-    def stop(self) -> None:
-        self.process.terminate()
-        self.process.wait(timeout=10)
-        for stream in (self.process.stdin, self.process.stdout):
-            if stream is not None:
-                stream.close()
-        self.scratch.cleanup()
+    program = Program(("-c", HURRIED, "--clock-scale", f"{clock_scale}"), PROJECT) if is_hurried else SERVE
+    return served(document, region=region, account=account, latency_ms=latency_ms, now=now, program=program)

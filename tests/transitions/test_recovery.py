@@ -27,7 +27,7 @@ from hyperpod_cdk.transitions.standing import WAYS, read_standing, read_to_destr
 from hyperpod_cdk_rehearsal.embedded.cloudformation.faults import set_faults
 from hyperpod_cdk_rehearsal.embedded.cloudformation.stacks import stacks_of
 from hyperpod_cdk_rehearsal.embedded.operations import ServiceError
-from tests.support.fake_cloudformation import Cloud
+from rehearsal.tests.support.fake_cloudformation import Cloud
 
 ACCOUNT, REGION = "111122223333", "us-west-2"
 _MODEL = get_session().get_service_model("cloudformation")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.fake_cloudformation import Cloud
+from rehearsal.tests.support.fake_cloudformation import Cloud
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from hyperpod_cdk_rehearsal.embedded.cloudformation.assertions import check_rules
 from hyperpod_cdk_rehearsal.embedded.cloudformation.resolver import Resolver, Scope
 from hyperpod_cdk_rehearsal.embedded.cloudformation.template import Template, TemplateError
-from tests.support.tables import row_by_row
+from rehearsal.tests.support.tables import row_by_row
 
 VALUES = {"Version": "6", "Zones": ["a", "b"], "Name": "x"}
 TYPES = {"Version": "String", "Zones": "CommaDelimitedList", "Name": "String"}

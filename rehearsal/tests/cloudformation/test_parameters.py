@@ -9,7 +9,7 @@ import pytest
 
 from hyperpod_cdk_rehearsal.embedded.cloudformation.parameters import ParameterValue, resolve_parameters
 from hyperpod_cdk_rehearsal.embedded.cloudformation.template import Template, TemplateError
-from tests.support.tables import row_by_row
+from rehearsal.tests.support.tables import row_by_row
 
 
 def resolve(

@@ -17,7 +17,7 @@ from hyperpod_cdk_rehearsal.embedded.cloudformation.resolver import (
     Scope,
 )
 from hyperpod_cdk_rehearsal.embedded.cloudformation.template import Template, TemplateError
-from tests.support.tables import row_by_row
+from rehearsal.tests.support.tables import row_by_row
 
 DOCUMENT = {
     "Mappings": {"Map": {"us-west-2": {"Ami": "ami-1", "Zones": ["a", "b"]}}},

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hyperpod_cdk_rehearsal.embedded.cloudformation.schema import Registry, ResourceSchema, values_at
-from tests.support.tables import row_by_row
+from rehearsal.tests.support.tables import row_by_row
 
 REGISTRY = Registry("us-east-1")
 

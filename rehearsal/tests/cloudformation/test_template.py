@@ -10,7 +10,7 @@ import pytest
 from hyperpod_cdk_rehearsal.embedded.cloudformation.graph import check_acyclic
 from hyperpod_cdk_rehearsal.embedded.cloudformation.references import check_references
 from hyperpod_cdk_rehearsal.embedded.cloudformation.template import Template, TemplateError
-from tests.support.tables import row_by_row
+from rehearsal.tests.support.tables import row_by_row
 
 TOPIC = {"Type": "AWS::SNS::Topic"}
 

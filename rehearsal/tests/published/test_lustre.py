@@ -11,7 +11,7 @@ import botocore.session
 from hyperpod_cdk.catalog import lustre as catalog
 from hyperpod_cdk.catalog import regions
 from hyperpod_cdk_rehearsal.embedded.published import lustre
-from tests.support.tables import row_by_row
+from rehearsal.tests.support.tables import row_by_row
 
 
 @cache

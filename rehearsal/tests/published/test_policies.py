@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hyperpod_cdk.catalog import iam_matching as catalog
 from hyperpod_cdk_rehearsal.embedded.published import policies
-from tests.support.tables import row_by_row
+from rehearsal.tests.support.tables import row_by_row
 
 # few letters, so that patterns and texts meet often
 ROLE = "arn:aws:iam::111122223333:role/prod-hyperpod-ExecutionRole"

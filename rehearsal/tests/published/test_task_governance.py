@@ -8,7 +8,7 @@ import pytest
 
 from hyperpod_cdk.catalog import addons, governance, instance_types
 from hyperpod_cdk_rehearsal.embedded.published import task_governance
-from tests.support.tables import row_by_row
+from rehearsal.tests.support.tables import row_by_row
 
 AMOUNTS = {
     "Count": "count",

@@ -21,7 +21,7 @@ from hyperpod_cdk_rehearsal.embedded.account import (
     AccountFileError,
     read_account_file,
 )
-from tests.support.embedded import embedded
+from rehearsal.tests.support.embedded import embedded
 
 WRONG_MONTH = """training_plans:
   plans:

@@ -10,7 +10,7 @@ import pytest
 from hyperpod_cdk.living.kinds import KINDS
 from hyperpod_cdk_rehearsal.embedded.resources.registry import handler_for
 from hyperpod_cdk_rehearsal.embedded.traffic import Call
-from tests.support.embedded import ACCOUNT, Embedded, embedded
+from rehearsal.tests.support.embedded import ACCOUNT, Embedded, embedded
 
 
 def template(amount: int) -> str:

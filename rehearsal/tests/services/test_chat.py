@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.support.embedded import Embedded, embedded
+from rehearsal.tests.support.embedded import Embedded, embedded
 
 CHANNEL = "AWS::Chatbot::SlackChannelConfiguration"
 ROLE = "arn:aws:iam::111122223333:role/slack"

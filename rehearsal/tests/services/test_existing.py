@@ -13,7 +13,7 @@ from hyperpod_cdk.config import load_environment
 from hyperpod_cdk_rehearsal.account_files import _blocks, load_document, resolved
 from hyperpod_cdk_rehearsal.embedded.account import AccountFileError
 from hyperpod_cdk_rehearsal.inventory import Inventory, read_inventory
-from tests.support.embedded import Embedded, embedded
+from rehearsal.tests.support.embedded import Embedded, embedded
 
 FILE = "examples/existing-vpc-and-eks.yaml"
 VPC = "vpc-0c1f4e8a9b7d26350"

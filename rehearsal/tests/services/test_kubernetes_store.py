@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hyperpod_cdk_rehearsal.embedded.services import kubernetes_store as store
-from tests.support.tables import row_by_row
+from rehearsal.tests.support.tables import row_by_row
 
 
 def config_map(name: str, **data: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.tables import row_by_row
+from rehearsal.tests.support.tables import row_by_row
 
 
 @pytest.fixture
