@@ -631,7 +631,7 @@ def _verb(arguments: Sequence[str]) -> str | None:
 
 def no_app(arguments: Sequence[str], root: Path) -> str:
     """Return where an app is if the CDK CLI would not find one: it only reads cdk.json in the current folder."""
-    is_told = any(each in {"-a", "--app"} or each.startswith(("-a=", "--app=")) for each in arguments)
+    is_given = any(each in {"-a", "--app"} or each.startswith(("-a=", "--app=")) for each in arguments)
     verb = _verb(arguments)
     try:
         places = [Path.cwd() / "cdk.json", Path.home() / ".cdk.json"]
@@ -639,7 +639,7 @@ def no_app(arguments: Sequence[str], root: Path) -> str:
     except (OSError, RuntimeError):
         # the home folder is unknown; the CDK CLI reports the error
         return ""
-    if is_told or verb is None or is_there or "CDK_APP" in os.environ:
+    if is_given or verb is None or is_there or "CDK_APP" in os.environ:
         return ""
     if (root / "cdk.json").exists():
         return f"'cdk {verb}' reads cdk.json in the current folder, and the project's is in {root}: run it there"

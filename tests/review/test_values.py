@@ -14,7 +14,7 @@ from hyperpod_cdk.templates.values import (
     Reference,
     Unknown,
     imports,
-    imports_untold,
+    imports_unknown,
     plain,
     references,
     resolve,
@@ -173,7 +173,7 @@ def test_references_and_imports_of_a_value() -> None:
     assert sorted(references(value)) == [("G", "Arn"), ("H", "Arn"), ("R", ""), ("R", ""), ("S", ""), ("T", "Arn")]
     stack = Stack(name="s", template={"Resources": {"R": {"Type": "T"}}})
     assert list(imports(stack, value)) == ["i"]
-    assert imports_untold(replace(stack, template={"Resources": {"R": {"Type": "T"}}, "Outputs": value}))
+    assert imports_unknown(replace(stack, template={"Resources": {"R": {"Type": "T"}}, "Outputs": value}))
 
 
 FUNCTIONS = (

@@ -11,7 +11,7 @@ import pytest
 
 from hyperpod_cdk.catalog import updates
 from hyperpod_cdk.templates.assembly import AssemblyError, parse_template, with_loops
-from hyperpod_cdk.templates.loops import UNTOLD, TooManyError, expanded
+from hyperpod_cdk.templates.loops import UNREAD_LOOP, TooManyError, expanded
 from tests.support.tables import row_by_row
 
 
@@ -89,9 +89,9 @@ def test_what_a_loop_makes(resources: dict[str, Any], expected: dict[str, Any]) 
 )
 def test_a_list_that_only_the_deployment_tells_is_named_unknown(loop: Any) -> None:
     found = of(Resources={"Fn::ForEach::A": loop, "S": {"Type": "T"}})["Resources"]
-    assert found == {"Fn::ForEach::A": {"Type": UNTOLD, "Properties": {"Loop": loop}}, "S": {"Type": "T"}}
+    assert found == {"Fn::ForEach::A": {"Type": UNREAD_LOOP, "Properties": {"Loop": loop}}, "S": {"Type": "T"}}
     # somebody else's, of whom a review asks
-    assert updates.is_foreign(UNTOLD)
+    assert updates.is_foreign(UNREAD_LOOP)
 
 
 def test_loops_of_conditions_and_outputs() -> None:

@@ -34,8 +34,8 @@ class Events:
         self._agent_says = _agents_question()
         self._received: set[int] = set()
         # after the import above, because that sets its own handler
-        heard = (signal.SIGTERM, signal.SIGUSR1)
-        self._before = {int(number): signal.signal(number, self._receive) for number in heard}
+        handled = (signal.SIGTERM, signal.SIGUSR1)
+        self._before = {int(number): signal.signal(number, self._receive) for number in handled}
 
     def asked(self) -> Asked:
         """Return the requests. Every worker calls it in every step, because the agent's answer is a collective."""

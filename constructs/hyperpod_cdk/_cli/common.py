@@ -247,7 +247,7 @@ _hearing: ContextVar[Callable[[str], None] | None] = ContextVar("_hearing", defa
 
 
 @contextmanager
-def heard(hearing: Callable[[str], None]) -> Iterator[None]:
+def messages_to(hearing: Callable[[str], None]) -> Iterator[None]:
     """Pass messages of ``usage`` in this block to ``hearing`` instead of printing them; the exit is still raised."""
     before = _hearing.set(hearing)
     try:

@@ -19,7 +19,7 @@ from hyperpod_cdk._cli.common import (
     TrustedOption,
     assembly_errors,
     aws_errors,
-    heard,
+    messages_to,
     os_errors,
     root_of,
     synthesized,
@@ -605,7 +605,7 @@ def _cost(
     said: list[str] = []
     try:
         with (
-            heard(said.append),
+            messages_to(said.append),
             assembly_errors(),
             synthesized(
                 looked.root, each.asked, base=None, head=_head(heads, each.name), limits=limits_of(trusted=trusted)

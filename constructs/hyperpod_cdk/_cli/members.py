@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from hyperpod_cdk._cli.common import FINDINGS, USAGE, files_of, heard, root_of, usage
+from hyperpod_cdk._cli.common import FINDINGS, USAGE, files_of, messages_to, root_of, usage
 from hyperpod_cdk._cli.output import Checked
 from hyperpod_cdk.file_reading import resolved
 
@@ -181,7 +181,7 @@ def looked_at(each: Member, ask: Callable[[Member, LoadedEnvironment], Look]) ->
         return validated(each)
     said: list[str] = []
     try:
-        with heard(said.append):
+        with messages_to(said.append):
             return ask(each, each.loaded)
     except typer.Exit:
         why = " ".join(said) or "it failed"

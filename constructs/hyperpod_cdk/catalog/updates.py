@@ -88,13 +88,13 @@ class Update:
 
     def may_hold(self, before: Any, after: Any, also: frozenset[str], at: int | None = None) -> bool:
         """Whether the circumstance applies to a possible value of an unknown one."""
-        if _is_told(before) and _is_told(after):
+        if _is_plain(before) and _is_plain(after):
             return False
         possible = (*_SWITCHED, *self.order)
         return any(
             self.holds(old, new, also, at)
-            for old in ((before,) if _is_told(before) else possible)
-            for new in ((after,) if _is_told(after) else possible)
+            for old in ((before,) if _is_plain(before) else possible)
+            for new in ((after,) if _is_plain(after) else possible)
         )
 
     @property
@@ -217,7 +217,7 @@ def effects_of(resource_type: str, name: str) -> frozenset[Effect]:
     return frozenset(row.effect for row in _rows(resource_type) if row.path[:1] in ((name,), ()))
 
 
-def is_told(resource_type: str) -> bool:
+def has_rows(resource_type: str) -> bool:
     """Whether the table has rows for the type itself, not only for custom resources in general."""
     return resource_type in _TOLD
 
@@ -230,7 +230,7 @@ def is_foreign(resource_type: str) -> bool:
     """
     if resource_type.startswith("AWS::") and not resource_type.endswith("::MODULE"):
         return resource_type == "AWS::CloudFormation::CustomResource"
-    return "::" in resource_type and not is_told(resource_type)
+    return "::" in resource_type and not has_rows(resource_type)
 
 
 def speaks_below(resource_type: str, path: Path) -> bool:
@@ -342,7 +342,7 @@ def _fixed(item: dict[str, Any]) -> dict[str, Any]:
     return {**item, "spec": {key: value for key, value in item["spec"].items() if key != "capacity"}}
 
 
-def _is_told(value: Any) -> bool:
+def _is_plain(value: Any) -> bool:
     """Whether a value is plain data, not one that is known only at deployment."""
     return value is None or isinstance(value, bool | int | float | str | list | dict)
 

@@ -94,7 +94,10 @@ def _attachment(  # noqa: PLR0917 - what was read of each
 ) -> Attachment:
     arn, end = str(plan["TrainingPlanArn"]), plan.get("EndTime")
     problems = list(_problems(environment, group, plan, now))
-    skipped = [*skipped, *(Unread(what=each, reason="DescribeTrainingPlan does not show it") for each in _untold(plan))]
+    skipped = [
+        *skipped,
+        *(Unread(what=each, reason="DescribeTrainingPlan does not show it") for each in _gaps(plan)),
+    ]
     is_there = group.training_plan_arn == arn
     nodes = "nodes" if standing is None else count(standing, "node")
     told: list[str] = []
@@ -127,7 +130,7 @@ def _attachment(  # noqa: PLR0917 - what was read of each
     )
 
 
-def _untold(plan: Mapping[str, Any]) -> Iterator[str]:
+def _gaps(plan: Mapping[str, Any]) -> Iterator[str]:
     """Name what a group has to fit and AWS does not show of the plan: an unknown value is never a fit."""
     blocks = plan.get("ReservedCapacitySummaries") or ()
     if not isinstance(plan.get("EndTime"), datetime):

@@ -14,11 +14,11 @@ from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config.source import render_path
 from hyperpod_cdk.living import groups
-from hyperpod_cdk.living.facts import UNTOLD, Facts, aligned, facts
+from hyperpod_cdk.living.facts import UNKNOWN, Facts, aligned, facts
 from hyperpod_cdk.living.kinds import KINDS, is_left_out
 from hyperpod_cdk.living.look import Ids, Kind, Look, Stated, reading
 from hyperpod_cdk.living.model import Difference, Drift, Line, Next, Unread, outcome
-from hyperpod_cdk.living.stacks import PROTECTION, STACK, of_stacks, still_told, with_triggers
+from hyperpod_cdk.living.stacks import PROTECTION, STACK, of_stacks, still_notified, with_triggers
 from hyperpod_cdk.living.standing import Living
 from hyperpod_cdk.review.changes.causes import line_of_property
 from hyperpod_cdk.review.changes.effects import Judged, judge
@@ -121,7 +121,7 @@ def drift(aws: Api, living: Living, *, without: Collection[str] = ()) -> Drift:
     ]
     skipped += [
         Unread(what=stack, reason=f"it is {living.statuses[stack]}, and CloudFormation shows no template of it")
-        for stack in sorted(living.untold)
+        for stack in sorted(living.without_template)
     ]
     skipped += [
         Unread(what=_called(each), reason="the resources of a nested stack are not compared")
@@ -159,7 +159,7 @@ def drift(aws: Api, living: Living, *, without: Collection[str] = ()) -> Drift:
         not_compared=dict(sorted(left_out.items())),
         notes=(
             *living.notes,
-            *still_told(living.deployed, living.head),
+            *still_notified(living.deployed, living.head),
             *with_triggers(living.watched, {each.name for each in living.head.stacks}),
         ),
     )
@@ -236,10 +236,10 @@ def _compared(
     new = {} if after is None else facts(stated_of(living.head, after, physical=physical, ids=living.ids))
     now = facts(aligned(stated, actual))
     found: list[Difference] = []
-    untold: list[str] = []
+    unshown: list[str] = []
     for place in _places(old, now, kind, living, resource):
-        if old.get(place) == UNTOLD:
-            untold.append(place)
+        if old.get(place) == UNKNOWN:
+            unshown.append(place)
             continue
         file = new.get(place)
         found.append(
@@ -251,7 +251,7 @@ def _compared(
                     where=place,
                     deployed=old.get(place),
                     # a value that is known only at deployment stays the same if its template stays the same
-                    file=old.get(place) if file == UNTOLD else file,
+                    file=old.get(place) if file == UNKNOWN else file,
                     actual=now.get(place),
                     change=change,
                     absent="" if after is None else _absent(place, new),
@@ -259,8 +259,8 @@ def _compared(
             )
         )
     gaps = []
-    if untold:
-        reason = f"the template says {joined(untold)} by a reference whose value CloudFormation does not show"
+    if unshown:
+        reason = f"the template says {joined(unshown)} by a reference whose value CloudFormation does not show"
         gaps.append(Unread(what=_called(resource), reason=reason))
     return found, gaps
 

@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from hyperpod_cdk.templates.values import UNTOLD_MARKS, Reference, Unknown, plain
+from hyperpod_cdk.templates.values import UNKNOWN_MARKS, Reference, Unknown, plain
 
 Facts = Mapping[str, Any]
 """Values by their place: ``InstanceGroups[h100].InstanceCount``."""
 
-UNTOLD: Final = Unknown("known at deployment only")
+UNKNOWN: Final = Unknown("known at deployment only")
 """A value that the template does not show and CloudFormation does not give."""
 
 _NAMES: Final = ("InstanceGroupName", "Name", "InstanceType", "PolicyArn", "AcceleratorType", "Rule")
@@ -30,7 +30,7 @@ def facts(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 def _flat(place: str, value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, (Reference, Unknown)):
-        yield place, UNTOLD
+        yield place, UNKNOWN
     elif isinstance(value, Mapping):
         if not value and place:
             # the presence of CapacityRequirements.Spot is its only information
@@ -40,7 +40,7 @@ def _flat(place: str, value: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, (list, tuple)):
         yield from _items(place, value)
     elif value is not None and value != "":
-        yield place, UNTOLD if _is_untold(value) else text(value)
+        yield place, UNKNOWN if _is_unknown(value) else text(value)
 
 
 def _items(place: str, items: Sequence[Any]) -> Iterator[tuple[str, Any]]:
@@ -51,7 +51,7 @@ def _items(place: str, items: Sequence[Any]) -> Iterator[tuple[str, Any]]:
         if all(set(each) <= {"Key", "Value"} and isinstance(each.get("Key"), str) for each in rows):
             for each in rows:
                 value = each.get("Value", "")
-                yield f"{place}[{each['Key']}]", UNTOLD if holds_untold(value) else text(value)
+                yield f"{place}[{each['Key']}]", UNKNOWN if holds_unknown(value) else text(value)
             return
         name = next((name for name in _NAMES if all(isinstance(each.get(name), str) for each in rows)), None)
         if name is not None and len({each[name] for each in rows}) == len(rows):
@@ -62,8 +62,8 @@ def _items(place: str, items: Sequence[Any]) -> Iterator[tuple[str, Any]]:
                     if key != name:
                         yield from _flat(f"{inner}.{key}", member)
             return
-    if any(holds_untold(each) for each in items):
-        yield place, UNTOLD
+    if any(holds_unknown(each) for each in items):
+        yield place, UNKNOWN
         return
     yield place, ", ".join(sorted(canonical(each) for each in items))
 
@@ -91,19 +91,19 @@ def text(value: Any) -> str:
     return plain(value)
 
 
-def _is_untold(value: object) -> bool:
-    return isinstance(value, str) and any(mark in value for mark in UNTOLD_MARKS)
+def _is_unknown(value: object) -> bool:
+    return isinstance(value, str) and any(mark in value for mark in UNKNOWN_MARKS)
 
 
-def holds_untold(value: Any) -> bool:
+def holds_unknown(value: Any) -> bool:
     """Return whether any part of a value is known only at deployment."""
     if isinstance(value, (Reference, Unknown)):
         return True
     if isinstance(value, Mapping):
-        return any(holds_untold(each) for each in (*value, *value.values()))
+        return any(holds_unknown(each) for each in (*value, *value.values()))
     if isinstance(value, (list, tuple)):
-        return any(holds_untold(each) for each in value)
-    return _is_untold(value)
+        return any(holds_unknown(each) for each in value)
+    return _is_unknown(value)
 
 
 def aligned(stated: Any, actual: Any) -> Any:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hyperpod_cdk.checks.answers import NotAnswered
-from hyperpod_cdk.living.facts import UNTOLD, holds_untold
+from hyperpod_cdk.living.facts import UNKNOWN, holds_unknown
 from hyperpod_cdk.living.look import TAGS, Kind, Look, Properties, Stated, keyed, reading, statements, taken
 from hyperpod_cdk.review.stored import content
 from hyperpod_cdk.templates.values import resolve
@@ -75,7 +75,7 @@ def _logging(look: Look, told: Mapping[str, str]) -> dict[str, str]:
 
 def _at_once(number: Any) -> Any:
     """Say how many executions run at once; 0 means that the function never runs."""
-    return number if number is None or holds_untold(number) else f"{number} at once"
+    return number if number is None or holds_unknown(number) else f"{number} at once"
 
 
 def _digest(look: Look) -> str:
@@ -91,7 +91,7 @@ def _hidden(look: Look, variables: Mapping[str, str]) -> list[dict[str, Any]]:
     def shown(name: str, value: str) -> str:
         if name not in stated:
             return _BY_HAND
-        return value if holds_untold(stated[name]) or str(stated[name]) == value else _OTHER_VALUE
+        return value if holds_unknown(stated[name]) or str(stated[name]) == value else _OTHER_VALUE
 
     return keyed({name: shown(name, value) for name, value in variables.items()})
 
@@ -122,7 +122,7 @@ def _permissions(stated: Stated) -> list[dict[str, Any]]:
     for each in stated.assembly.of_type(_PERMISSION):
         row = resolve(stated.assembly, each.stack, dict(each.properties))
         function = row.get("FunctionName") if isinstance(row, dict) else None
-        if not isinstance(row, dict) or holds_untold(function):
+        if not isinstance(row, dict) or holds_unknown(function):
             raise NotAnswered(f"{each.name} names a function that CloudFormation does not show")
         name = stated.ids.get((each.stack, each.logical_id))
         if str(function).rpartition(":")[2] == stated.id and name is not None:
@@ -131,11 +131,11 @@ def _permissions(stated: Stated) -> list[dict[str, Any]]:
 
 
 def _statement(name: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what AddPermission writes (Lambda API reference); UNTOLD if a permission has an unknown member."""
+    """Return what AddPermission writes (Lambda API reference); UNKNOWN if a permission has an unknown member."""
     principal, arn = row.get("Principal"), row.get("SourceArn")
     is_known = set(row) <= {"FunctionName", "Action", "Principal", "SourceArn", "SourceAccount"}
     if not is_known or not str(principal).endswith(_SERVICE):
-        return {"Sid": name, "Effect": UNTOLD}
+        return {"Sid": name, "Effect": UNKNOWN}
     conditions = {
         **({"ArnLike": {"AWS:SourceArn": arn}} if arn is not None else {}),
         **({"StringEquals": {"AWS:SourceAccount": row["SourceAccount"]}} if "SourceAccount" in row else {}),

@@ -11,7 +11,7 @@ from typing import Any, Final
 from hyperpod_cdk.checks.answers import NotAnswered, Refused
 from hyperpod_cdk.checks.answers import reading as reading  # noqa: PLC0414 - re-exported in this package
 from hyperpod_cdk.handlers.quota_gate.reading import NotFound
-from hyperpod_cdk.living.facts import UNTOLD, canonical, holds_untold
+from hyperpod_cdk.living.facts import UNKNOWN, canonical, holds_unknown
 from hyperpod_cdk.review.deployed import Api
 from hyperpod_cdk.templates.assembly import Assembly, Resource
 from hyperpod_cdk.templates.values import Reference, Unknown, resolve
@@ -161,7 +161,7 @@ def statements(document: Any) -> list[dict[str, Any]]:
         number = 2
         while (key := name if name not in named else f"{name} #{number}") in named:
             number += 1
-        named[key] = UNTOLD if holds_untold(row) else canonical(row)
+        named[key] = UNKNOWN if holds_unknown(row) else canonical(row)
     return keyed(named)
 
 

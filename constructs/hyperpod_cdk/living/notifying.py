@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from hyperpod_cdk.checks.answers import NotAnswered
-from hyperpod_cdk.living.facts import holds_untold
+from hyperpod_cdk.living.facts import holds_unknown
 from hyperpod_cdk.living.look import (
     TAGS,
     Kind,
@@ -74,7 +74,7 @@ def _called(protocol: object, endpoint: object) -> str:
 def _of_topic(stated: Stated) -> Properties:
     rows: list[Mapping[str, Any]] = [*siblings(stated.assembly, _SUBSCRIPTION, of=("TopicArn", stated.id))]
     rows += [each for each in stated.properties.get("Subscription") or () if isinstance(each, Mapping)]
-    if any(holds_untold(each.get("Endpoint")) for each in rows):
+    if any(holds_unknown(each.get("Endpoint")) for each in rows):
         raise NotAnswered("a subscription has an endpoint that CloudFormation does not show")
     return {
         **stated.properties,
@@ -149,7 +149,7 @@ def _of_budget(stated: Stated) -> Properties:
     budget = stated.properties.get("Budget") or {}
     limit = budget.get("BudgetLimit") or {}
     rows = stated.properties.get("NotificationsWithSubscribers") or ()
-    if any(holds_untold(row["Address"]) for each in rows for row in each.get("Subscribers") or ()):
+    if any(holds_unknown(row["Address"]) for each in rows for row in each.get("Subscribers") or ()):
         raise NotAnswered("a subscriber has an address that CloudFormation does not show")
     return {
         "Budget": {

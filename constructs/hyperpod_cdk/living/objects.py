@@ -10,10 +10,10 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from hyperpod_cdk.checks.answers import NotAnswered, Refused
-from hyperpod_cdk.living.facts import holds_untold, text
+from hyperpod_cdk.living.facts import holds_unknown, text
 from hyperpod_cdk.living.kubernetes import Kubernetes
 from hyperpod_cdk.living.look import Kind, Look, Properties, Stated, reading
-from hyperpod_cdk.templates.values import UNTOLD_PART
+from hyperpod_cdk.templates.values import UNKNOWN_PART
 
 MANIFEST: Final = "Custom::AWSCDK-EKS-KubernetesResource"
 _WHAT_IT_IS: Final = ("apiVersion", "kind", "status")
@@ -119,9 +119,9 @@ def _restricted(stated: Any, there: Any) -> Any:
 
 def _may_be(stated: Any, there: Any) -> bool:
     """Whether a text with parts that are known only at deployment can be the actual one."""
-    if not isinstance(stated, str) or not isinstance(there, str) or not holds_untold(stated):
+    if not isinstance(stated, str) or not isinstance(there, str) or not holds_unknown(stated):
         return False
-    pattern = ".*".join(re.escape(each) for each in UNTOLD_PART.split(stated))
+    pattern = ".*".join(re.escape(each) for each in UNKNOWN_PART.split(stated))
     return re.fullmatch(pattern, there, re.DOTALL) is not None
 
 

@@ -10,7 +10,7 @@ from hyperpod_cdk.catalog import regions
 from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.checks.answers import NotAnswered, reading
 from hyperpod_cdk.checks.side_by_side import together
-from hyperpod_cdk.living.facts import UNTOLD, canonical
+from hyperpod_cdk.living.facts import UNKNOWN, canonical
 from hyperpod_cdk.living.model import Difference, Next, Unread
 from hyperpod_cdk.living.standing import Living
 from hyperpod_cdk.review.deployed import SETTLED, Api
@@ -47,7 +47,7 @@ def of_stacks(aws: Api, living: Living) -> tuple[list[Difference], list[Unread]]
     policies = together(lambda each: _policy(aws, each), stacks)
     for stack, policy in zip(stacks, policies, strict=True):
         for path, deployed, file, actual in _settings(living, stack):
-            if deployed == UNTOLD:
+            if deployed == UNKNOWN:
                 skipped.append(Unread(what=f"{path} of {stack.name}", reason=_UNKNOWN_WHO))
                 continue
             differences.append(
@@ -63,17 +63,17 @@ def of_stacks(aws: Api, living: Living) -> tuple[list[Difference], list[Unread]]
 
 
 def _settings(living: Living, stack: Stack) -> Iterator[tuple[str, Any, str | None, str | None]]:
-    """Yield the differences of a stack: place, deployed value or UNTOLD, value of the app, value of the stack."""
+    """Yield the differences of a stack: place, deployed value or UNKNOWN, value of the app, value of the stack."""
     head = living.head.by_name.get(stack.name)
     if head is None:
         # it is deleted in any case
         return
     is_same = head.template == stack.template
     for path, file, actual in _pairs(stack, head):
-        deployed: Any = file if is_same else UNTOLD
+        deployed: Any = file if is_same else UNKNOWN
         if path == PROTECTION and (proof := _proof(living.deployed, stack)) is not None:
             deployed = proof
-        if (deployed == UNTOLD and file != actual) or (deployed not in (UNTOLD, actual)):
+        if (deployed == UNKNOWN and file != actual) or (deployed not in (UNKNOWN, actual)):
             yield path, deployed, file, actual
 
 
@@ -103,7 +103,7 @@ def _topics(stack: Stack, head: Stack) -> frozenset[str]:
     return frozenset(each.replace("arn:*:", f"arn:{partition}:") for each in told)
 
 
-def still_told(base: Assembly, head: Assembly) -> Iterator[str]:
+def still_notified(base: Assembly, head: Assembly) -> Iterator[str]:
     """Say which stacks keep sending notifications to topics that the head does not name."""
     for stack in head.stacks:
         old = base.by_name.get(stack.name)

@@ -57,15 +57,15 @@ Attributes = Mapping[tuple[str, str, str], str]
 class Living:
     """The deployed templates and the head, with references to deployed resources replaced by their IDs, ``ids``.
 
-    ``statuses`` are those of the deployed stacks, ``untold`` the names of stacks whose template CloudFormation does not
-    show, ``arns`` the ARNs of the stacks, ``watched`` the alarms that roll their updates back.
+    ``statuses`` are those of the deployed stacks, ``without_template`` the names of stacks whose template
+    CloudFormation does not show, ``arns`` the ARNs of the stacks, ``watched`` the alarms that roll their updates back.
     """
 
     deployed: Assembly
     head: Assembly
     ids: Ids
     statuses: Mapping[str, str]
-    untold: frozenset[str] = frozenset()
+    without_template: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
     arns: Mapping[str, str] = field(default_factory=dict)
     watched: Mapping[str, tuple[tuple[str, ...], int]] = field(default_factory=dict)
@@ -97,7 +97,7 @@ def read_living(aws: Api, head: Assembly) -> Living:
         head=grounded(found.head, ids, found.arns, attributes),
         ids=ids,
         statuses=found.statuses,
-        untold=found.untold,
+        without_template=found.without_template,
         notes=found.notes,
         arns=found.arns,
         watched=found.watched,

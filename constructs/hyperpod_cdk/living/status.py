@@ -209,12 +209,12 @@ def status(aws: Api, wanted: Wanted, *, now: datetime) -> Status:
     if unread is not None:
         skipped.append(unread)
     advice = [f"alarm {each.name}" for each in seen_alarms or () if each.advice]
-    is_told = bool(cluster) and not any(each.what == "groups" for each in skipped)
-    missing_groups = [each for each in wanted.counts if is_told and each not in {group.name for group in groups}]
+    is_known = bool(cluster) and not any(each.what == "groups" for each in skipped)
+    missing_groups = [each for each in wanted.counts if is_known and each not in {group.name for group in groups}]
     missing_volumes = [] if volumes is None else _missing(volumes, wanted)
     wrong = [
         *([f"the cluster is {state}"] if cluster and state != _HEALTHY else []),
-        *(["it has no instance group"] if is_told and not groups else []),
+        *(["it has no instance group"] if is_known and not groups else []),
         *(each for group in groups for each in _wrong_of(group)),
         *(["no node runs"] if _stands_still(groups) else []),
         *(f"plan {each.name} is {each.status}" for each in plans if each.status not in PLAN_WORKS),

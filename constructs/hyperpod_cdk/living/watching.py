@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from hyperpod_cdk.living.facts import holds_untold
+from hyperpod_cdk.living.facts import holds_unknown
 from hyperpod_cdk.living.look import (
     ANY_TAG,
     TAGS,
@@ -187,7 +187,7 @@ def _dashboard(look: Look) -> Properties | None:
 
 def _of_dashboard(stated: Stated) -> Properties:
     body = stated.properties.get("DashboardBody")
-    return {**stated.properties, "DashboardBody": body if holds_untold(body) else _AS_DEPLOYED}
+    return {**stated.properties, "DashboardBody": body if holds_unknown(body) else _AS_DEPLOYED}
 
 
 def _prometheus(look: Look) -> Properties | None:

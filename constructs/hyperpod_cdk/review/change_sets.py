@@ -165,7 +165,7 @@ def _ended_by_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def heard(
+def with_change_sets(
     radius: BlastRadius, witnesses: Sequence[Witness], base: Assembly, head: Assembly
 ) -> tuple[BlastRadius, list[Reason], list[str]]:
     """Return the blast radius with CloudFormation's corrections, reasons for an approval, and notes.
@@ -180,8 +180,8 @@ def heard(
             said = "created no change set" if witness.is_refused else "was not asked"
             notes.append(f"{witness.stack}: CloudFormation {said}: {witness.missing}.")
             if witness.is_refused:
-                unheard = f"CloudFormation refuses to create a change set: {witness.missing}."
-                reasons.append(Reason(kind=ReasonKind.UNKNOWN, resource=witness.stack, sentence=unheard))
+                problem = f"CloudFormation refuses to create a change set: {witness.missing}."
+                reasons.append(Reason(kind=ReasonKind.UNKNOWN, resource=witness.stack, sentence=problem))
             continue
         for logical_id, change in witness.changes.items():
             here = (witness.stack, logical_id)

@@ -101,17 +101,17 @@ def _of_stack(old: Stack | None, new: Stack) -> Iterator[Found]:
     where = {"account": new.account, "region": new.region}
     for name in names:
         after = new.settings.get(name, ())
-        is_told = old is not None and (old.settings_are_whole or name in told)
+        is_known = old is not None and (old.settings_are_whole or name in told)
         before = told.get(name, ())
-        if is_told and comparable(before, **where) == comparable(after, **where):
+        if is_known and comparable(before, **where) == comparable(after, **where):
             continue
         # a stack that gets its first image uses another bucket or repository of the same bootstrap
-        if (name == "assets" or not (is_told and before)) and is_usual(name, after, **where):
+        if (name == "assets" or not (is_known and before)) and is_usual(name, after, **where):
             continue
-        if old is not None and not old.settings_are_whole and not after and not is_told:
+        if old is not None and not old.settings_are_whole and not after and not is_known:
             continue
         what = _WHAT.get(name, "a setting by which it is deployed")
-        until = f"until now {shown(before) or 'none'}" if is_told else "which is not what 'cdk bootstrap' creates"
+        until = f"until now {shown(before) or 'none'}" if is_known else "which is not what 'cdk bootstrap' creates"
         item = Attention(
             effect=None,
             about="access",

@@ -65,10 +65,10 @@ class Deployed:
 
     An existing stack keeps the values of its parameters, so these replace the head's defaults. ``notes`` state problems
     of the stacks, ``statuses`` are those of all stacks that were found, by name, ``protected`` the names of those with
-    termination protection, ``empty`` of those that an import has created and could not fill, ``untold`` of those that
-    it may have filled and for which CloudFormation returns no template, ``arns`` the stacks' ARNs by name, ``outputs``
-    the values of their outputs by their keys, ``watched`` the alarms that roll their updates back, and for how many
-    minutes after each.
+    termination protection, ``empty`` of those that an import has created and could not fill, ``without_template`` of
+    those that it may have filled and for which CloudFormation returns no template, ``arns`` the stacks' ARNs by name,
+    ``outputs`` the values of their outputs by their keys, ``watched`` the alarms that roll their updates back, and for
+    how many minutes after each.
     """
 
     base: Assembly
@@ -77,7 +77,7 @@ class Deployed:
     statuses: Mapping[str, str] = field(default_factory=dict)
     protected: frozenset[str] = frozenset()
     empty: frozenset[str] = frozenset()
-    untold: frozenset[str] = frozenset()
+    without_template: frozenset[str] = frozenset()
     arns: Mapping[str, str] = field(default_factory=dict)
     outputs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     watched: Mapping[str, tuple[tuple[str, ...], int]] = field(default_factory=dict)
@@ -121,7 +121,7 @@ def read_deployed(aws: Api, head: Assembly) -> Deployed:
         statuses=statuses,
         protected=frozenset(str(each["StackName"]) for each in found if each.get("EnableTerminationProtection")),
         empty=empty,
-        untold=bare - empty,
+        without_template=bare - empty,
         arns={str(each["StackName"]): str(each["StackId"]) for each in found if each.get("StackId")},
         outputs={
             str(each["StackName"]): {

@@ -380,7 +380,7 @@ Source: the property's own page in the CloudFormation template reference, or tha
 """
 
 _SECRET: Final = re.compile(r"\{\{resolve:(?:secretsmanager|ssm-secure):")
-_UNTOLD: Final = re.compile(r"\{\{resolve:|\$\{")
+_UNKNOWN: Final = re.compile(r"\{\{resolve:|\$\{")
 """Values of Secrets Manager and secure ones of Parameter Store, and other values that only the deployment shows.
 
 Source: CloudFormation user guide, "Get values stored in other services using dynamic references".
@@ -423,7 +423,7 @@ def lifted(change: PropertyChange, resource_type: str = "") -> Iterator[tuple[st
 def _said(steps: tuple[str, ...], before: Any, after: Any, *, is_alone: bool) -> str:
     names = [step for step in steps if not step.startswith("[")]
     name, above = names[-1], names[-2] if len(names) > 1 else ""
-    if isinstance(after, str) and _SECRET.search(plain(before)) and not _UNTOLD.search(after):
+    if isinstance(after, str) and _SECRET.search(plain(before)) and not _UNKNOWN.search(after):
         return "its value is now in the template, for anyone who may read the stack"
     default = _BY_DEFAULT.get((above, name), MISSING)
     if before is MISSING:

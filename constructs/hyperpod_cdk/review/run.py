@@ -11,7 +11,7 @@ from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.config.loading import PLANS_SUFFIX, QUOTAS_SUFFIX
 from hyperpod_cdk.review.approval import not_answering
 from hyperpod_cdk.review.attention import grows, lifted_protection
-from hyperpod_cdk.review.change_sets import Witness, heard
+from hyperpod_cdk.review.change_sets import Witness, with_change_sets
 from hyperpod_cdk.review.changes.assets import Stored, changed_assets, not_compared
 from hyperpod_cdk.review.changes.blast_radius import blast_radius
 from hyperpod_cdk.review.changes.causes import with_causes
@@ -73,7 +73,7 @@ def review(
     base = apart(base, head)
     stays = tuple(stack for stack in base.stacks if stack.name not in head.by_name)
     changes = compare(base, head)
-    radius, unheard, contradictions = heard(blast_radius(base, head, changes), witnesses, base, head)
+    radius, refused, contradictions = with_change_sets(blast_radius(base, head, changes), witnesses, base, head)
     radius = with_causes(
         radius,
         base,
@@ -109,7 +109,7 @@ def review(
             *reasons,
             *opaque(base, head),
             *hidden_by_defaults(base, head, radius),
-            *unheard,
+            *refused,
             *rules.reasons,
             *_by_records(rules.records, of_capacity),
         ],
@@ -139,7 +139,7 @@ def review(
                     *not_answering(of_verdict.needs_approval, rules.rules, on),
                     *moved_defaults(base, head),
                     *_going_on(base, stays, prices),
-                    *untold(base, head),
+                    *left_open(base, head),
                 ]
             )
         ),
@@ -255,7 +255,7 @@ def name_of(base: Assembly, head: Assembly) -> str:
     return next((stack.name for assembly in (head, base) for stack in assembly.stacks), "")
 
 
-def untold(base: Assembly, head: Assembly) -> list[str]:
+def left_open(base: Assembly, head: Assembly) -> list[str]:
     """Return notes on what templates leave open: nested stacks, macros, the account and the Region."""
     nested = sorted({f"{each.stack} / {each.name}" for side in (base, head) for each in side.of_type(_NESTED_STACK)})
     notes = [f"The template of the nested stack {name} is another file, which was not read." for name in nested]

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 LOOP: Final = "Fn::ForEach::"
-UNTOLD: Final = "Fn::ForEach"
+UNREAD_LOOP: Final = "Fn::ForEach"
 """The type of the resources of a loop whose list only the deployment shows; it counts as foreign code."""
 
 _PARTS: Final = 3
@@ -25,7 +25,7 @@ class TooManyError(Exception):
 def expanded(template: Mapping[str, Any], *, most: int) -> dict[str, Any]:
     """Return a template with its loops expanded; ``most`` is how many values they may create. Raises TooManyError.
 
-    A loop of resources over a list that is not literal is one resource of the type UNTOLD.
+    A loop of resources over a list that is not literal is one resource of the type UNREAD_LOOP.
     """
     if not any(True for _ in _loops(template)):
         return dict(template)
@@ -33,7 +33,7 @@ def expanded(template: Mapping[str, Any], *, most: int) -> dict[str, Any]:
     resources = found.get("Resources")
     if isinstance(resources, dict):
         found["Resources"] = {
-            name: {"Type": UNTOLD, "Properties": {"Loop": body}} if name.startswith(LOOP) else body
+            name: {"Type": UNREAD_LOOP, "Properties": {"Loop": body}} if name.startswith(LOOP) else body
             for name, body in resources.items()
         }
     return dict(found)

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 _SUBSTITUTION = re.compile(r"\$\{([^!}][^}]*)\}")
 _DEPTH = 100
 STORED = "AWS::SSM::Parameter::Value<"
-UNTOLD_MARKS = ("${", "{Fn::", "{if ", "{import ", "{{resolve:")
+UNKNOWN_MARKS = ("${", "{Fn::", "{if ", "{import ", "{{resolve:")
 """The start of a part of a resolved text that only the deployment knows."""
-UNTOLD_PART = re.compile(r"\$\{(?:[^{}]|\{[^{}]*\})*\}|\{(?:Fn::|if |import )(?:[^{}]|\{[^{}]*\})*\}")
+UNKNOWN_PART = re.compile(r"\$\{(?:[^{}]|\{[^{}]*\})*\}|\{(?:Fn::|if |import )(?:[^{}]|\{[^{}]*\})*\}")
 """Such a part as a whole, except for a dynamic reference."""
 
 
@@ -91,7 +91,7 @@ def is_function(value: Any) -> bool:
 def is_known(value: Any) -> bool:
     """Whether a resolved value is known as a whole: nothing of it is left to the deployment."""
     if isinstance(value, str):
-        return not any(mark in value for mark in UNTOLD_MARKS)
+        return not any(mark in value for mark in UNKNOWN_MARKS)
     if isinstance(value, (list, dict)):
         return all(is_known(each) for each in (value.values() if isinstance(value, dict) else value))
     return not isinstance(value, (Unknown, Reference))
@@ -141,7 +141,7 @@ def imports(stack: Stack, value: Any = None) -> Iterator[str]:
     yield from (name for name in found if name is not None)
 
 
-def imports_untold(stack: Stack) -> bool:
+def imports_unknown(stack: Stack) -> bool:
     """Whether a stack imports something with a name that only the deployment knows."""
     return None in stack.imported
 
@@ -216,7 +216,7 @@ class _Resolver:
             if handler is not None:
                 return handler(self, stack, argument, below)
             if key.startswith("Fn::"):
-                return _untold(key, self.resolve(stack, argument, below))
+                return _unknown(key, self.resolve(stack, argument, below))
         resolved = {
             key: self.resolve(stack, item, below) if isinstance(item, (dict, list)) else item
             for key, item in value.items()
@@ -260,16 +260,16 @@ class _Resolver:
 
     def _join(self, stack: Stack, argument: Any, depth: int) -> Any:
         if not isinstance(argument, list) or len(argument) != 2:
-            return _untold("Fn::Join", self.resolve(stack, argument, depth))
+            return _unknown("Fn::Join", self.resolve(stack, argument, depth))
         parts = self.resolve(stack, argument[1], depth)
         if not isinstance(parts, list):
-            return _untold("Fn::Join", [argument[0], parts])
+            return _unknown("Fn::Join", [argument[0], parts])
         return str(argument[0]).join(_embedded(part) for part in parts)
 
     def _sub(self, stack: Stack, argument: Any, depth: int) -> Any:
         text, own = argument if isinstance(argument, list) and len(argument) == 2 else (argument, {})
         if not isinstance(text, str):
-            return _untold("Fn::Sub", self.resolve(stack, argument, depth))
+            return _unknown("Fn::Sub", self.resolve(stack, argument, depth))
 
         def meant(name: str) -> Any:
             if isinstance(own, dict) and name in own:
@@ -290,16 +290,16 @@ class _Resolver:
             index, items = self.resolve(stack, argument[0], depth), self.resolve(stack, argument[1], depth)
             if isinstance(items, list) and str(index).isdecimal() and int(index) < len(items):
                 return items[int(index)]
-            return _untold("Fn::Select", [index, items])
-        return _untold("Fn::Select", self.resolve(stack, argument, depth))
+            return _unknown("Fn::Select", [index, items])
+        return _unknown("Fn::Select", self.resolve(stack, argument, depth))
 
     def _split(self, stack: Stack, argument: Any, depth: int) -> Any:
         if isinstance(argument, list) and len(argument) == 2:
             text = self.resolve(stack, argument[1], depth)
             if isinstance(text, str) and is_known(text) and argument[0]:
                 return text.split(str(argument[0]))
-            return _untold("Fn::Split", [argument[0], text])
-        return _untold("Fn::Split", self.resolve(stack, argument, depth))
+            return _unknown("Fn::Split", [argument[0], text])
+        return _unknown("Fn::Split", self.resolve(stack, argument, depth))
 
     def _find_in_map(self, stack: Stack, argument: Any, depth: int) -> Any:
         if isinstance(argument, list) and len(argument) >= 3:
@@ -312,11 +312,11 @@ class _Resolver:
                 found = found.get(key) if isinstance(found, dict) and isinstance(key, str) else None
             if found is not None:
                 return found
-        return _untold("Fn::FindInMap", self.resolve(stack, argument, depth))
+        return _unknown("Fn::FindInMap", self.resolve(stack, argument, depth))
 
     def _if(self, stack: Stack, argument: Any, depth: int) -> Any:
         if not isinstance(argument, list) or len(argument) != 3 or not isinstance(argument[0], str):
-            return _untold("Fn::If", self.resolve(stack, argument, depth))
+            return _unknown("Fn::If", self.resolve(stack, argument, depth))
         holds = self.holds(stack, stack.conditions.get(argument[0]), depth)
         if holds is None:
             one, other = (_shown(self.resolve(stack, each, depth)) for each in argument[1:])
@@ -369,7 +369,7 @@ def _combined(function: str, parts: list[bool | None]) -> bool | None:
     return None if None in parts else not decisive
 
 
-def _untold(function: str, argument: Any) -> Unknown:
+def _unknown(function: str, argument: Any) -> Unknown:
     shown = _shown(argument)
     return Unknown(f"{{{function}: {shown}}}" if shown else f"{{{function}}}")
 

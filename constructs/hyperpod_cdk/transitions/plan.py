@@ -11,7 +11,7 @@ from typing import Any, Final
 from hyperpod_cdk.catalog import kubernetes, updates
 from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.config.loading import FOLDER, SUFFIX
-from hyperpod_cdk.living.stacks import still_told
+from hyperpod_cdk.living.stacks import still_notified
 from hyperpod_cdk.review.changes.blast_radius import blast_radius
 from hyperpod_cdk.review.changes.clashes import BLOCKS
 from hyperpod_cdk.review.changes.effects import GRAVEST_FIRST
@@ -19,11 +19,11 @@ from hyperpod_cdk.review.figures.timeline import timeline
 from hyperpod_cdk.review.model import BlastRadius, Effect, Minutes, PropertyEffect, ResourceEffect, Side
 from hyperpod_cdk.review.nouns import count
 from hyperpod_cdk.review.rights.kubernetes import called
-from hyperpod_cdk.review.run import name_of, untold
+from hyperpod_cdk.review.run import left_open, name_of
 from hyperpod_cdk.templates.assembly import Assembly, Stack, word_of
 from hyperpod_cdk.templates.difference import ResourceChange, apart, compare
 from hyperpod_cdk.templates.groups import CLUSTER
-from hyperpod_cdk.templates.values import imports, imports_untold
+from hyperpod_cdk.templates.values import imports, imports_unknown
 from hyperpod_cdk.transitions.between import (
     Between,
     exchanged,
@@ -128,10 +128,10 @@ def plan(
                 [
                     *notes,
                     *_staying(elsewhere),
-                    *untold(base, head),
+                    *left_open(base, head),
                     *_unstated(head),
                     *_unnamed(base, head),
-                    *still_told(base, head),
+                    *still_notified(base, head),
                     *_doubts(found, importers),
                 ]
             )
@@ -690,7 +690,7 @@ def _unnamed(base: Assembly, head: Assembly) -> Iterator[str]:
                     f"{stack.name} exports {output} by a name that is known only during the deployment: whether "
                     "another stack imports it is unknown."
                 )
-        if imports_untold(stack):
+        if imports_unknown(stack):
             yield (
                 f"{stack.name} imports by a name that is known only during the deployment: what it needs, and which "
                 "exports it uses, is unknown."

@@ -180,7 +180,7 @@ class _Reading:
             way = Way.DELETE
         if way is Way.DELETE_NEVER_MADE and not sets and is_in_file and not is_empty:
             way = Way.DEPLOY
-        is_imported = is_empty or name in self.found.untold
+        is_imported = is_empty or name in self.found.without_template
         if is_imported or status in WITHOUT_RESOURCES:
             proof = is_ours(self.aws, name, status, self.head.assembly.by_name.get(name), is_imported=is_imported)
             if proof is False and is_in_file:

@@ -381,7 +381,7 @@ def left_alone(name: str, status: str) -> str:
 
 
 def _proof(aws: Api, found: Deployed, head: Assembly, name: str) -> bool | None:
-    is_imported = name in found.empty | found.untold
+    is_imported = name in found.empty | found.without_template
     try:
         return is_ours(aws, name, found.statuses[name], head.by_name.get(name), is_imported=is_imported)
     except NotAnswered as missing:
@@ -397,7 +397,7 @@ def _left_alone(found: Deployed, head: Assembly, proofs: Mapping[str, bool | Non
 
 def _empty_of_others(aws: Api, found: Deployed, head: Assembly) -> Iterator[Refusal]:
     for name, status in found.statuses.items():
-        is_imported = name in found.empty | found.untold
+        is_imported = name in found.empty | found.without_template
         is_empty = is_imported or status in WITHOUT_RESOURCES
         if is_empty and name in head.by_name and _proof(aws, found, head, name) is False:
             yield is_of_others(name, status, is_imported=is_imported)

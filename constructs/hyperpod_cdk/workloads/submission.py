@@ -87,9 +87,9 @@ def _hyp(plan: Plan) -> tuple[str | None, tuple[str, ...]]:
         # hyp creates no other kind of job
         return None, ()
     command = [*(launcher(plan) if plan.job.launcher else ()), *plan.job.command]
-    unsaid = _unsaid(plan, command)
-    if unsaid is not None:
-        return None, (unsaid,)
+    unsupported = _unsupported(plan, command)
+    if unsupported is not None:
+        return None, (unsupported,)
     options = [f"{option} {shlex.quote(value)}" for option, value in hyp_options(plan, command)]
     return " \\\n  ".join([training.HYP_COMMAND, *options]), tuple(_left_out(plan))
 
@@ -184,7 +184,7 @@ def _maybe(option: str, value: str | int | None) -> Iterator[tuple[str, str]]:
         yield option, str(value)
 
 
-def _unsaid(plan: Plan, command: Sequence[str]) -> str | None:
+def _unsupported(plan: Plan, command: Sequence[str]) -> str | None:
     """Return what ``hyp`` would refuse or change, so that no ``hyp`` command is equivalent, or None."""
     if _has_partitions(plan) and (plan.nodes > 1 or plan.job.elastic is not None):
         return "a number of nodes together with partitions of GPUs"

@@ -140,7 +140,7 @@ class Context:
         # a session makes one client at a time
         with _making:
             client = make(service, region_name=region, endpoint_url=self.endpoint, config=config)
-        client.meta.events.register("provide-client-params", _heard)
+        client.meta.events.register("provide-client-params", _pass_on)
         answer = self.answer
         if answer is not None:
             client.meta.events.register("before-send", lambda request, **_: answer(request))
@@ -150,7 +150,7 @@ class Context:
 _making = threading.Lock()
 
 
-def _heard(params: dict[str, Any], model: Any, **_: Any) -> None:
+def _pass_on(params: dict[str, Any], model: Any, **_: Any) -> None:
     listener = call_listener.get()
     if listener is not None:
         listener(params, model)

@@ -328,7 +328,7 @@ def efa_groups_share_a_zone(environment: Environment) -> Iterator[Problem]:
             if not (row.is_accelerated and row.efa_supported) or not regions.is_az_id(group.availability_zone_id):
                 continue
             other = first.setdefault(row.name, group)
-            if other.availability_zone_id != group.availability_zone_id and not _told_apart(group, other):
+            if other.availability_zone_id != group.availability_zone_id and not _have_other_labels(group, other):
                 yield warning(
                     ("hyperpod", "instance_groups", index, "availability_zone_id"),
                     f"{row.name} is in {group.availability_zone_id} here and in {other.availability_zone_id} in"
@@ -338,7 +338,7 @@ def efa_groups_share_a_zone(environment: Environment) -> Iterator[Problem]:
                 )
 
 
-def _told_apart(group: AnyGroup, other: AnyGroup) -> bool:
+def _have_other_labels(group: AnyGroup, other: AnyGroup) -> bool:
     """Return whether a label of their nodes lets a job choose one of the two."""
     labels, others = (each.labels if isinstance(each, InstanceGroup) else {} for each in (group, other))
     return any(key in others and others[key] != value for key, value in labels.items())

@@ -35,7 +35,7 @@ from hyperpod_cdk.review.model import (
 )
 from hyperpod_cdk.templates.assembly import Assembly, Resource
 from hyperpod_cdk.templates.difference import METADATA, MISSING, PropertyChange, ResourceChange
-from hyperpod_cdk.templates.loops import UNTOLD
+from hyperpod_cdk.templates.loops import UNREAD_LOOP
 from hyperpod_cdk.templates.values import (
     STORED,
     Reference,
@@ -63,7 +63,7 @@ _VERSION: Final = re.compile(r":SecretString:[^:]*:[^:]*:[^:]+$")
 _ON_A_CLUSTER: Final = "Custom::AWSCDK-EKS-"
 """The start of CDK's types for its kubectl function on an EKS cluster: manifests, patches and Helm charts."""
 _NESTED: Final = "AWS::CloudFormation::Stack"
-_TYPE: Final = re.compile(r"Custom::[\w@-]{1,60}|\w{2,64}::\w{2,64}::\w{2,64}(?:::MODULE)?|" + re.escape(UNTOLD))
+_TYPE: Final = re.compile(r"Custom::[\w@-]{1,60}|\w{2,64}::\w{2,64}::\w{2,64}(?:::MODULE)?|" + re.escape(UNREAD_LOOP))
 """The format of type names (CloudFormation API reference, RegisterType, TypeName; AWS::CloudFormation::CustomResource).
 
 The last one represents the resources of a loop that only the deployment expands.
@@ -579,7 +579,7 @@ def _gives_other_values(entry: Entry) -> Giving | None:
         return "all"
     resource_type = entry.resource.type
     rule = create_only.update_rule(resource_type)
-    if rule is None and not updates.is_told(resource_type):
+    if rule is None and not updates.has_rows(resource_type):
         return "perhaps"
     if resource_type == _NESTED or any(each.judged.may_replace for each in entry.findings):
         return "perhaps"

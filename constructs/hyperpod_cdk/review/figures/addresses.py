@@ -109,12 +109,12 @@ def _is_recovered(assembly: Assembly, group: InstanceGroup) -> bool:
 
 def _servers(assembly: Assembly, use: Use) -> _Counted:
     """Count the servers of a Lustre file system."""
-    untold = _Counted(unknown=f"the size of {use.name} is unknown")
+    unknown_size = _Counted(unknown=f"the size of {use.name} is unknown")
     properties = resolve(assembly, use.resource.stack, dict(use.resource.properties))
     settings = properties.get("LustreConfiguration") or {}
     kind = properties.get("FileSystemType")
     if not isinstance(settings, dict) or (kind != "LUSTRE" and not settings):
-        return untold
+        return unknown_size
     capacity = whole_number(properties.get("StorageCapacity"))
     throughput = whole_number(settings.get("ThroughputCapacity"))
     metadata = settings.get("MetadataConfiguration")
@@ -122,9 +122,9 @@ def _servers(assembly: Assembly, use: Use) -> _Counted:
     iops, tier = whole_number(stated), whole_number(settings.get("PerUnitStorageThroughput"))
     efa = settings.get("EfaEnabled", False)
     if (capacity is None and throughput is None) or (stated is not None and iops is None):
-        return untold
+        return unknown_size
     if efa not in (True, False) or (efa and tier is None and throughput is None):
-        return untold
+        return unknown_size
     if isinstance(metadata, dict) and metadata.get("Mode") == "AUTOMATIC" and capacity is not None:
         iops = lustre.automatic_metadata_iops(capacity)
     count = lustre.ip_addresses(

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _Key = TypeVar("_Key")
 _OR: Final = " or "
-_UNTOLD_TYPE: Final = "unknown"
+_UNKNOWN_TYPE: Final = "unknown"
 
 
 def capacity(
@@ -102,7 +102,7 @@ class _Side:
     def totals(self) -> dict[tuple[str, str], _Numbers]:
         found: dict[tuple[str, str], _Numbers] = {}
         for group in self.groups.values():
-            key = (_OR.join(group.types) or _UNTOLD_TYPE, group.zone_ids[0] if len(group.zone_ids) == 1 else "")
+            key = (_OR.join(group.types) or _UNKNOWN_TYPE, group.zone_ids[0] if len(group.zone_ids) == 1 else "")
             found[key] = found.get(key, _Numbers()) + self.numbers(group)
         return found
 
@@ -201,7 +201,7 @@ def _plans(before: _Side, after: _Side) -> Iterator[PlanSeats]:
         types = dict.fromkeys(name for group in members for name in group.types)
         yield PlanSeats(
             plan=members[0].plan_name,
-            instance_type=_OR.join(types) or _UNTOLD_TYPE,
+            instance_type=_OR.join(types) or _UNKNOWN_TYPE,
             used=Change(before=was, after=will),
             seats=plan.seats if plan is not None else None,
             recorded_on=recorded.recorded.isoformat() if plan is not None and recorded is not None else None,

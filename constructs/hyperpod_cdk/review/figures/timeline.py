@@ -432,7 +432,7 @@ def _notes(base: Assembly, head: Assembly, stacks: Sequence[_StackWork]) -> Iter
         )
     if any(item.duration.source == durations.OTHERS.source for item in schedule):
         yield "AWS publishes few durations: ranges without a published source are defaults, and each step states which."
-    yield from _untold(schedule)
+    yield from _unpublished(schedule)
     yield from (
         f"cdk deploy leaves the stack {stack.name} as it is, which is no longer in the app; delete it with "
         "CloudFormation."
@@ -442,7 +442,7 @@ def _notes(base: Assembly, head: Assembly, stacks: Sequence[_StackWork]) -> Iter
     yield from _checked_later(head, schedule)
 
 
-def _untold(schedule: Sequence[_Work]) -> Iterator[str]:
+def _unpublished(schedule: Sequence[_Work]) -> Iterator[str]:
     """Return a note on what counts as seconds here, although CloudFormation itself allows for hours."""
     slow = [
         (item.resource, durations.WAITS[item.resource.type])

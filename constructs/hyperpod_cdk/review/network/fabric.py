@@ -112,9 +112,9 @@ def _itself(
     holding = [group for group in groups if answers[group.key]]
     if holding:
         return Proof(name=name, result="holds", detail=f"{holding[0].label} allows all traffic {way} itself")
-    untold = [group for group in groups if answers[group.key] is None]
-    if untold:
-        return Proof(name=name, result="unknown", detail=_untold(untold, word))
+    unclear = [group for group in groups if answers[group.key] is None]
+    if unclear:
+        return Proof(name=name, result="unknown", detail=_why_unknown(unclear, word))
     is_open = side == "out" and any(
         catalog.is_all_traffic(rule.protocol, rule.cidr) for group in groups for rule in rules.rules(group, side)
     )
@@ -320,7 +320,7 @@ class _Network:
         if answer is False:
             return _broken(name, f"no rule lets {_or(groups)} send to any address on port {_HTTPS}")
         if answer is None:
-            return _unknown(name, f"{detail}, if security groups allow it: {self._untold(groups, 'out')}")
+            return _unknown(name, f"{detail}, if security groups allow it: {self._why_unknown(groups, 'out')}")
         return self._past_acl(name, place, detail)
 
     def _past_acl(self, name: str, place: Part, detail: str) -> Proof:
@@ -359,7 +359,7 @@ class _Network:
         own = system.security_groups
         answer = self._passes(system, own, own)
         if answer is None:
-            return _unknown(SERVERS, self._untold(own, "in", "out"))
+            return _unknown(SERVERS, self._why_unknown(own, "in", "out"))
         if answer:
             return _holds(SERVERS, f"{_or(own)} allows {system.traffic} from and to itself")
         return _broken(SERVERS, f"no rules let {_or(own)} send {system.traffic} to itself and receive it")
@@ -374,7 +374,7 @@ class _Network:
             names = _few([group.name for group in members])
             answer = all_of([self._passes(system, nodes, own), self._passes(system, own, nodes)])
             if answer is None:
-                proofs.append(_unknown(CLIENTS, self._untold([*nodes, *own], "in", "out")))
+                proofs.append(_unknown(CLIENTS, self._why_unknown([*nodes, *own], "in", "out")))
                 continue
             between = f"{system.traffic} pass both ways between {_or(nodes)} of {names} and {_or(own)}"
             if not answer:
@@ -398,22 +398,24 @@ class _Network:
         # the same list of subnets may be of several zones
         own = {each.key for each in system.places if not each.is_list}
         zone = next((self.subnets[key].zone for key in sorted(own) if key in self.subnets), "")
-        here, apart, untold = [], [], []
+        here, apart, unclear = [], [], []
         for group in clients:
             if own & {each.key for each in group.subnets} or (zone and zone in group.zones):
                 here.append(group.name)
-            elif group.zones and _are_told([zone, *group.zones]):
+            elif group.zones and _are_comparable([zone, *group.zones]):
                 apart.append(group.name)
             else:
-                untold.append(group.name)
-        where = zone if _are_told([zone]) else labels(system.places)
+                unclear.append(group.name)
+        where = zone if _are_comparable([zone]) else labels(system.places)
         if here:
             stand = f"{_few(here)} {_is_or_are(here)} in {where} with it"
             crossing = f"; data that {_few(apart)} {_reads(apart)} crosses zones, which costs" if apart else ""
-            doubt = f"; where {_few(untold)} {_is_or_are(untold)} is unknown" if untold else ""
+            doubt = f"; where {_few(unclear)} {_is_or_are(unclear)} is unknown" if unclear else ""
             return _holds(SAME_ZONE, f"{stand}{crossing}{doubt}")
-        if untold:
-            return _unknown(SAME_ZONE, f"whether {_few(untold)} {_is_or_are(untold)} in the zone of {where} is unknown")
+        if unclear:
+            return _unknown(
+                SAME_ZONE, f"whether {_few(unclear)} {_is_or_are(unclear)} in the zone of {where} is unknown"
+            )
         slow = "and EFA does not leave a zone" if system.has_efa else "which costs and is slow"
         return _broken(SAME_ZONE, f"no instance group is in {where}: the data that they read crosses zones, {slow}")
 
@@ -443,11 +445,11 @@ class _Network:
             blocks += self.cidrs(system.places)
         return list(dict.fromkeys(blocks))
 
-    def _untold(self, groups: Sequence[Part], *sides: Direction) -> str:
+    def _why_unknown(self, groups: Sequence[Part], *sides: Direction) -> str:
         if not groups:
             return "the template names no security group"
         blurred = [each for each in groups if not all(self.rules.is_known(each, side) for side in sides)]
-        return _untold(blurred or groups, self.word)
+        return _why_unknown(blurred or groups, self.word)
 
 
 _NEEDED: Final = tuple(
@@ -496,12 +498,12 @@ def _one_zone(group: InstanceGroup, word: str) -> Proof:
     if not places:
         return _unknown(ONE_ZONE, "the template names no subnet for its nodes")
     if len(zones) == 1 and zones[0]:
-        return _holds(ONE_ZONE, f"all its nodes are in {zones[0] if _are_told(zones) else 'one zone'}")
+        return _holds(ONE_ZONE, f"all its nodes are in {zones[0] if _are_comparable(zones) else 'one zone'}")
     if len(places) == 1:
         if places[0].is_made_here(SUBNET) or _SUBNET_ID.fullmatch(places[0].label):
             return _holds(ONE_ZONE, f"all its nodes are in one subnet, {places[0].label}")
         return _unknown(ONE_ZONE, _elsewhere(places, word))
-    if _are_told(zones):
+    if _are_comparable(zones):
         return _broken(ONE_ZONE, f"its nodes are in {joined(zones)}: EFA traffic does not leave a zone")
     return _unknown(ONE_ZONE, f"whether {labels(places)} are in one zone is unknown")
 
@@ -510,17 +512,17 @@ def _plan_zone(group: InstanceGroup, sharing: Sequence[InstanceGroup]) -> Proof:
     names = _few([each.name for each in sharing])
     zones = list(dict.fromkeys(zone for each in sharing for zone in each.zones or ("",)))
     if len(zones) == 1 and zones[0]:
-        return _holds(PLAN_ZONE, f"{names} are in {zones[0] if _are_told(zones) else 'one zone'}")
+        return _holds(PLAN_ZONE, f"{names} are in {zones[0] if _are_comparable(zones) else 'one zone'}")
     places = {each.key: each for other in sharing for each in other.subnets}
     if len(places) == 1 and not any(each.is_list for each in places.values()):
         return _holds(PLAN_ZONE, f"{names} are in one subnet")
-    if not _are_told(zones):
+    if not _are_comparable(zones):
         return _unknown(PLAN_ZONE, f"whether {names} are in one zone is unknown")
     where = joined(zones)
     return _broken(PLAN_ZONE, f"{names} share {group.plan_name} and are in {where}: EFA traffic does not leave a zone")
 
 
-def _are_told(zones: Sequence[str]) -> bool:
+def _are_comparable(zones: Sequence[str]) -> bool:
     """Return whether zones can be compared: all of them IDs, or all of them names."""
     return bool(zones) and (all(map(regions.is_az_id, zones)) or all(map(regions.is_az_name, zones)))
 
@@ -546,7 +548,7 @@ def _unknown(name: str, detail: str) -> Proof:
     return Proof(name=name, result="unknown", detail=detail)
 
 
-def _untold(groups: Sequence[Part], word: str) -> str:
+def _why_unknown(groups: Sequence[Part], word: str) -> str:
     outside = [each for each in groups if each.resource is None]
     if outside:
         return _elsewhere(outside, word)

@@ -230,7 +230,7 @@ def _separate(assembly: Assembly, stray: dict[Direction, set[str]]) -> dict[tupl
             if made is False or not isinstance(body, dict) or _is_ipv6(body):
                 continue
             owner = resolved_part(assembly, resource.stack, body.get("GroupId"))
-            if not _is_told(owner):
+            if not _is_identified(owner):
                 # what a custom resource returns may be any group, a parameter only one of another stack
                 stray.setdefault(direction, set()).add("" if owner.is_passed_on else resource.stack)
             rule = _rule(assembly, resource.stack, body, peer, is_certain=made is True)
@@ -317,16 +317,16 @@ def _same(one: Part | None, other: Part) -> bool | None:
         return None
     if one.key == other.key:
         return True
-    if _is_told(one) and _is_told(other):
+    if _is_identified(one) and _is_identified(other):
         return False
     # a resource of the stack itself is not a parameter
-    told, untold = (one, other) if _is_told(one) else (other, one)
-    if told.resource is not None and untold.resource is None and untold.key.startswith(f"{told.resource.stack}:${{"):
+    known, token = (one, other) if _is_identified(one) else (other, one)
+    if known.resource is not None and token.resource is None and token.key.startswith(f"{known.resource.stack}:${{"):
         return False
     return None
 
 
-def _is_told(group: Part) -> bool:
+def _is_identified(group: Part) -> bool:
     return (group.resource is not None and group.is_known) or _LITERAL.fullmatch(group.label) is not None
 
 

@@ -10,7 +10,7 @@ from hyperpod_cdk.review.model import Capacity
 from hyperpod_cdk.review.pictures.boxes import Box, Placed, column, flow, grid, lay_out, paint, pill, row, spacer, text
 from hyperpod_cdk.review.pictures.scene import (
     ROLES,
-    UNTOLD,
+    UNKNOWN_ZONE,
     Block,
     Card,
     Chip,
@@ -296,7 +296,7 @@ def _zone_row(zones: Sequence[Zone], name: str) -> Box:
     boxes = []
     for zone in zones:
         heading = [text(zone.label, size=13, bold=True)]
-        if zone.label != UNTOLD:
+        if zone.label != UNKNOWN_ZONE:
             heading += [spacer(), text("availability zone", size=SMALLEST_FONT, ink="muted", anchor="end")]
         cells = [
             column(

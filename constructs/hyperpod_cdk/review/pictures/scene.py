@@ -30,7 +30,7 @@ from hyperpod_cdk.templates.values import Reference, Unknown, plain, resolve, ta
 
 EKS: Final = "AWS::EKS::Cluster"
 VPC: Final = "AWS::EC2::VPC"
-UNTOLD: Final = "zone unknown"
+UNKNOWN_ZONE: Final = "zone unknown"
 
 Mark = Literal["", "added", "changed", "removed"]
 Kind = Literal["nodes", "storage", "control", "network", "team"]
@@ -580,13 +580,13 @@ def _zones(members: Sequence[_Place], addresses: Mapping[str, BlockAddresses], p
     columns: dict[str, list[Block]] = {}
     for place in members:
         columns.setdefault(_zone_label(place.subnet), []).append(_block(place, addresses, public))
-    for label, blocks in sorted(columns.items(), key=lambda item: item[0] == UNTOLD):
+    for label, blocks in sorted(columns.items(), key=lambda item: item[0] == UNKNOWN_ZONE):
         yield Zone(label=label, blocks=tuple(sorted(blocks, key=lambda block: ROLES.index(block.role))))
 
 
 def _zone_label(subnet: Subnet) -> str:
     # a zone that only a function gives (the Region's first one) has no name to show
-    return subnet.zone_id or subnet.zone_name or UNTOLD
+    return subnet.zone_id or subnet.zone_name or UNKNOWN_ZONE
 
 
 def _block(place: _Place, addresses: Mapping[str, BlockAddresses], public: set[str]) -> Block:

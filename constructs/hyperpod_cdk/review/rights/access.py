@@ -93,8 +93,10 @@ def _notes(old: _Side, new: _Side, changes: Sequence[ResourceChange]) -> Iterato
         place, label = place_of(resource), ""
         unread = [*side.permissions.unread.get(place, ()), *side.network.unread.get(place, ())]
         # often only a subnet's zone is known at deployment, and it gives no access
-        is_told = resource.type == "AWS::EC2::Subnet"
-        unknown = [each for each in side.view.unknown.get(place, ()) if not is_told and not each.startswith("${AWS::")]
+        is_subnet = resource.type == "AWS::EC2::Subnet"
+        unknown = [
+            each for each in side.view.unknown.get(place, ()) if not is_subnet and not each.startswith("${AWS::")
+        ]
         for said in dict.fromkeys((*unread, *unknown)):
             label = label or side.view.name(resource)
             yield f"{label}: only the deployment shows: {said}" if said in unknown else f"{label}: not judged: {said}"

@@ -210,8 +210,8 @@ def _under_an_identity(
         return
     said = f"{{}} runs other code ({', '.join(found)} changes)"
     if roles := _roles(after, resource, power):
-        is_told = any(each in power for each in roles)
-        whom = "that can get every permission" if is_told else "of which no template says what it may do"
+        is_powerful = any(each in power for each in roles)
+        whom = "that can get every permission" if is_powerful else "of which no template says what it may do"
         yield _told(after, resource, f"{said} as an identity {whom}", found, names, roles)
     elif _answers(after, resource):
         yield _told(after, resource, f"{said} and decides the result of custom resources", found, names)

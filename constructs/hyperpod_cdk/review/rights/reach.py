@@ -170,7 +170,7 @@ def is_wide(block: str) -> bool:
     return network.prefixlen < _ONE_OWNER[network.version] and not network.is_private
 
 
-def is_told(peer: str) -> bool:
+def is_shown(peer: str) -> bool:
     """Whether the templates show which addresses these are: a block, or those of a resource of their own."""
     if TOKEN.fullmatch(peer):
         return True
@@ -500,7 +500,7 @@ class _Reader:
                     what,
                     is_world=is_world,
                     # addresses that no template shows can be any
-                    is_grave=is_world or not is_told(block),
+                    is_grave=is_world or not is_shown(block),
                     of=token,
                     verb="answers to",
                     properties=("EndpointPublicAccess", "PublicAccessCidrs"),

@@ -100,15 +100,15 @@ class ReachChanges:
                         f"{name} {phrase(change, 'is', 'is no longer')} in {self._names.token(group, 'security group')}"
                     )
                     is_open = change == "added" and group in open_groups
-                    is_untold = change == "added" and not TOKEN.search(group)
-                    if is_untold:
+                    is_unknown = change == "added" and not TOKEN.search(group)
+                    if is_unknown:
                         sentence += ", whose rules are in no template"
                     yield _reach(
                         change,
                         sentence,
                         place_of(each.after),
                         is_world=is_open,
-                        is_grave=is_open or is_untold,
+                        is_grave=is_open or is_unknown,
                         properties=reaching.group_properties(self._names.after.properties(each.after)),
                     )
 
@@ -159,8 +159,8 @@ class ReachChanges:
         verb = phrase(change, "lets", "no longer lets")
         sentence = f"{group} {verb} {rule.direction} {what} {'from' if rule.direction == 'in' else 'to'} {peer}"
         is_world = reaching.is_internet(rule.peer) or reaching.is_wide(rule.peer)
-        is_told = is_world or rule.kind == "security group" or reaching.is_told(rule.peer)
-        is_grave = change == "added" and rule.direction == "in" and (is_world or not is_told)
+        is_shown = is_world or rule.kind == "security group" or reaching.is_shown(rule.peer)
+        is_grave = change == "added" and rule.direction == "in" and (is_world or not is_shown)
         return _reach(change, sentence, min(found)[1], is_world=is_world, is_grave=is_grave)
 
     def _doubtful(self, change: Direction, rule: Rule, new: Network) -> Reach:

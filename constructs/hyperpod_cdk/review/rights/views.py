@@ -11,7 +11,7 @@ from typing import Any, Final
 from hyperpod_cdk.review import nouns
 from hyperpod_cdk.templates.assembly import Assembly, Resource
 from hyperpod_cdk.templates.difference import ResourceChange
-from hyperpod_cdk.templates.values import UNTOLD_MARKS, Reference, Unknown, resolve, resolved_properties
+from hyperpod_cdk.templates.values import UNKNOWN_MARKS, Reference, Unknown, resolve, resolved_properties
 
 Place = tuple[str, str]
 """A resource: the name of its stack, its logical ID."""
@@ -22,7 +22,7 @@ TOKEN: Final = re.compile(r"\$\{([^{}/$]+)/([^{}/.$]+)(?:\.([^{}/$]+))?\}")
 _PARAMETER: Final = re.compile(r"\$\{[^{}/:!]+\}")
 """A parameter whose value no template shows."""
 
-_UNTOLD_STARTS: Final = tuple(mark for mark in UNTOLD_MARKS if mark != "${")
+_UNKNOWN_STARTS: Final = tuple(mark for mark in UNKNOWN_MARKS if mark != "${")
 
 _EMBEDDED = re.compile(r"\$\{([^{}/!]+)\}")
 _PHYSICAL_NAMES: Final = {
@@ -63,7 +63,7 @@ _LAST_STEPS: Final = {"AWS::EC2::SecurityGroup": ("Group", "SecurityGroup"), "AW
 
 def is_unknown(value: str) -> bool:
     """Whether only the deployment knows a value as a whole: a parameter, a condition, an import, a secret."""
-    return _PARAMETER.fullmatch(value) is not None or value.startswith(_UNTOLD_STARTS)
+    return _PARAMETER.fullmatch(value) is not None or value.startswith(_UNKNOWN_STARTS)
 
 
 def views(base: Assembly, head: Assembly, changes: Sequence[ResourceChange]) -> tuple[View, View]:
