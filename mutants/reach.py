@@ -109,6 +109,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     if "mutants" not in TASK:
         return None
     items = {item.nodeid: item for item in session.items}
+    gc.unfreeze()  # gc.get_objects() gives nothing of what conftest.py has frozen
     gc.collect()
     living = [each for each in gc.get_objects() if isinstance(each, FunctionType)]
     living = [each for each in living if each.__code__.co_filename.startswith(TASK["root"])]
