@@ -375,3 +375,206 @@ def test_share_of_the_internet(cidrs: list[str], least: float, most: float) -> N
     assert least <= network.internet_share(cidrs) <= most
     # no block at all is EKS's default: all of it
     assert network.opens_everywhere(cidrs) is (not cidrs or most > 0.5)
+
+
+OUR_BLOCKS = (
+    "the blocks that you connect from (for one address, what https://checkip.amazonaws.com returns, followed by /32)"
+)
+
+
+@row_by_row(
+    "cidr, problem",
+    [
+        ("54.2.0.0/16", None),
+        ("ten", f'must be an IPv4 CIDR block, got "ten"; write {OUR_BLOCKS}'),
+        ("54.2.0.7/16", 'must be a CIDR block in its canonical form, got "54.2.0.7/16"; set cidr: 54.2.0.0/16'),
+        ("54.2.0.7", 'must be a CIDR block in its canonical form, got "54.2.0.7"; set cidr: 54.2.0.7/32'),
+        (
+            "10.1.0.0/16",
+            (
+                "must contain public addresses, got 10.1.0.0/16 of 10.0.0.0/8 (private), which EKS refuses; write"
+                f" {OUR_BLOCKS}, or remove it: callers in the VPC, or in networks that are connected with it, use the"
+                " private endpoint"
+            ),
+        ),
+    ],
+)
+def test_callers_of_the_public_endpoint(cidr: str, problem: str | None) -> None:
+    assert network.public_cidr_problem(cidr) == problem
+
+
+@row_by_row(
+    "cidr, held",
+    [
+        ("0.0.0.0/0", None),
+        ("54.2.0.0/16", None),
+        ("8.0.0.0/7", None),
+        ("8.0.0.0/6", "10.0.0.0/8"),
+        ("192.0.0.0/8", "192.0.2.0/24, 192.168.0.0/16"),
+    ],
+)
+def test_public_blocks_with_reserved_addresses_in_them(cidr: str, held: str | None) -> None:
+    assert network.public_cidr_warning(cidr) == (
+        held
+        and f"{cidr} includes {held}, and EKS refuses a block that includes reserved addresses; list smaller blocks, or"
+        " 0.0.0.0/0 if everyone is intended"
+    )
+
+
+@row_by_row(
+    "cidr, problem",
+    # KubernetesNetworkConfigRequest: in three private ranges, between /24 and /12
+    [
+        ("172.20.0.0/16", None),
+        ("10.16.0.0/12", None),
+        ("192.168.255.0/24", None),
+        ("ten", 'must be an IPv4 CIDR block such as 172.20.0.0/16, got "ten"; correct cidr'),
+        ("172.20.0.0", 'must be a CIDR block in its canonical form, got "172.20.0.0"; set cidr: 172.20.0.0/24'),
+        ("10.17.0.0/11", 'must be a CIDR block in its canonical form, got "10.17.0.0/11"; set cidr: 10.0.0.0/12'),
+        ("10.17.1.1/16", 'must be a CIDR block in its canonical form, got "10.17.1.1/16"; set cidr: 10.17.0.0/16'),
+        ("10.0.0.0/11", "must be between /12 and /24, got /11; write cidr with a prefix between these"),
+        ("10.0.0.0/25", "must be between /12 and /24, got /25; write cidr with a prefix between these"),
+        *(
+            (
+                cidr,
+                (
+                    f"must be in 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, got {cidr}; set cidr to a block of one of"
+                    " these"
+                ),
+            )
+            for cidr in ("100.64.0.0/16", "172.32.0.0/16", "192.160.0.0/12")
+        ),
+    ],
+)
+def test_addresses_of_kubernetes_services(cidr: str, problem: str | None) -> None:
+    assert network.service_cidr_problem(cidr) == problem
+
+
+@row_by_row(
+    "cidr, fix",
+    [
+        ("10.0.0.0/16", None),
+        ("10.0.0.0/24", None),
+        ("10.0.0.128/25", "10.0.0.0/24"),
+        ("10.0.7.240/28", "10.0.7.0/24"),
+    ],
+)
+def test_a_vpc_holds_the_slots(cidr: str, fix: str | None) -> None:
+    assert network.vpc_size_problem(cidr, key="vpc_cidr") == (
+        fix
+        and "must be /24 or larger, to hold the subnets of the control plane and of the NAT gateways, got"
+        f" {cidr}; set vpc_cidr: {fix}"
+    )
+
+
+def test_one_subnet_for_two_zones() -> None:
+    assert network.same_subnet_problem("subnet-1", "use1-az1") == (
+        "must be another subnet than that of use1-az1, got subnet-1 for both; a subnet is in one zone, name another"
+    )
+
+
+@pytest.mark.parametrize(
+    ("addresses", "prefix"), [(0, 28), (11, 28), (12, 23), (27, 23), (28, 22), (123, 21), (124, 20), (251, 20)]
+)
+def test_the_smallest_vpc_whose_slots_have_room(addresses: int, prefix: int) -> None:
+    assert network.smallest_vpc_prefix_for(addresses) == prefix
+
+
+def test_a_slot_has_no_room_for_more_than_a_24() -> None:
+    with pytest.raises(ValueError, match=r"^a slot of the largest VPC block holds fewer than 252 addresses$"):
+        network.smallest_vpc_prefix_for(252)
+
+
+OF_NODES = ["ec2", "ec2messages", "ecr.api", "ecr.dkr", "eks", "eks-auth", "lambda", "logs", "monitoring"]
+OF_NODES += ["sagemaker.api", "ssm", "ssmmessages", "sts"]
+
+
+@row_by_row(
+    "features, more",
+    [
+        ((), []),
+        (("lustre_claims",), ["fsx"]),
+        (("inference", "observability"), ["elasticloadbalancing", "aps-workspaces"]),
+    ],
+)
+def test_services_of_a_closed_network(features: tuple[str, ...], more: list[str]) -> None:
+    assert list(network.endpoint_services(features)) == sorted([*OF_NODES, *more])
+
+
+def test_an_unknown_feature_has_no_services() -> None:
+    problem = (
+        "no service is for moons, stars; the features are inference, kubectl, lustre_claims, nodes, observability, "
+    )
+    with pytest.raises(ValueError, match=f"^{problem}reward_functions$"):
+        network.endpoint_services(["stars", "inference", "moons"])
+
+
+def test_what_nodes_start_without() -> None:
+    assert {row.service for row in network.ENDPOINTS if row.is_dispensable} == {"ec2messages", "monitoring"}
+
+
+@row_by_row(
+    "service, region, prefix",
+    [
+        ("ec2", "us-east-1", "com.amazonaws"),
+        ("ec2", "cn-north-1", "cn.com.amazonaws"),
+        ("logs", "cn-north-1", "com.amazonaws"),
+        ("ec2", "${AWS::Region}", "com.amazonaws"),
+    ],
+)
+def test_names_of_endpoints(service: str, region: str, prefix: str) -> None:
+    assert network.endpoint_service_prefix(service, region=region) == prefix
+
+
+@pytest.mark.parametrize(
+    ("protocol", "block", "is_all"),
+    [("-1", "0.0.0.0/0", True), (-1, "0.0.0.0/0", True), ("tcp", "0.0.0.0/0", False), ("-1", "10.0.0.0/8", False)],
+)
+def test_rules_for_all_traffic(protocol: object, block: str, is_all: bool) -> None:  # noqa: FBT001 - a column
+    assert network.is_all_traffic(protocol, block) is is_all
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4])
+def test_gateways_beside_the_number_of_zones(count: int) -> None:
+    assert network.nat_gateways_problem(count, zones=3) == (
+        "must be at most 3, one for each availability zone, got 4; set nat_gateways: 3" if count == 4 else None
+    )
+
+
+@pytest.mark.parametrize(("count", "missing"), [(0, 2), (1, 1), (2, 0), (3, 0)])
+def test_subnets_of_the_control_plane(count: int, missing: int) -> None:
+    assert network.control_plane_subnets_problem(count) == (
+        "must hold at least 2 subnets, in different availability zones, for the EKS control plane, got"
+        f" {count}; add {missing}"
+        if missing
+        else None
+    )
+
+
+@row_by_row(
+    "access, cidrs, is_refused",
+    [
+        ("private", ["54.2.0.0/16"], True),
+        ("private", [], False),
+        ("public", ["54.2.0.0/16"], False),
+        ("public_and_private", ["54.2.0.0/16"], False),
+        ("public", [], False),
+    ],
+)
+def test_blocks_for_an_endpoint_that_is_private(access: str, cidrs: list[str], *, is_refused: bool) -> None:
+    assert network.private_endpoint_problem(access, cidrs) == (
+        "must be left out with endpoint_access: private, because there is no public endpoint; remove"
+        " public_access_cidrs or set endpoint_access: public_and_private"
+        if is_refused
+        else None
+    )
+
+
+def test_of_two_blocks_that_overlap_the_later_is_refused() -> None:
+    before, after = ["10.0.0.0/16", "10.1.0.0/24"], ["10.2.0.0/16", "10.1.0.0/17", "10.3.0.0/16"]
+    assert network.blocks_beside("10.1.0.0/16", before=before, after=after) == [*before, "10.2.0.0/16", "10.3.0.0/16"]
+
+
+def test_a_share_that_begins_with_reserved_addresses() -> None:
+    # 10.0.0.0/8 has none of the internet's, and hides nothing of what follows
+    assert network.internet_share(["10.0.0.0/8", "54.0.0.0/8"]) == network.internet_share(["54.0.0.0/8"]) > 0
