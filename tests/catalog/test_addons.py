@@ -146,3 +146,38 @@ def test_versions_that_the_user_guide_names() -> None:
     # kube-proxy is of the control plane's own minor
     assert all(each.startswith(f"v{minor}.") for minor, each in told[addons.KUBE_PROXY].items())
     assert (named[addons.VPC_CNI]["1.33"], named[addons.VPC_CNI]["1.34"]) == ("v1.20.1-eksbuild.3", None)
+
+
+@pytest.mark.parametrize(
+    ("namespace", "name", "addon"),
+    [
+        ("kube-system", "aws-node", addons.VPC_CNI),
+        ("jupyter-k8s-system", "jupyter-k8s-authmiddleware", addons.SPACES),
+        ("kube-system", "trainer", None),
+        ("research", "aws-node", None),
+        ("research", "trainer", None),
+    ],
+)
+def test_service_accounts_of_addons(namespace: str, name: str, addon: str | None) -> None:
+    assert addons.service_account_problem(namespace, name) == (
+        addon
+        and f"must be a service account of training pods, got {namespace}/{name}, which is that of the add-on {addon}"
+        " and has its own role; name another service account"
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "is_old"),
+    [("v1.15.0-eksbuild.1", True), ("v2.0.0-eksbuild.1", False), ("v2.1.0-eksbuild.1", False), ("latest", False)],
+)
+def test_the_s3_driver_since_its_pod_identity(version: str, is_old: bool) -> None:  # noqa: FBT001 - a column
+    assert addons.s3_pod_identity_problem(version) == (
+        f"must be 2.0.0 or newer, which supports EKS Pod Identity, got {version}; set a newer one, or leave it out for"
+        " EKS's default"
+        if is_old
+        else None
+    )
+
+
+def test_releases_with_more_digits() -> None:
+    assert addons.release("v1.10.2-eksbuild.12") == (1, 10, 2, 12)

@@ -381,3 +381,156 @@ def test_what_a_resource_quota_may_limit(name: str, fix: str | None) -> None:
     """Names without a domain are those of Kubernetes' IsStandardQuotaResourceName."""
     said = governance.limited_resource_problem(name)
     assert (said and said.partition(f"before a slash, got {name}; ")[2]) == fix
+
+
+@row_by_row(
+    "name, is_of_others",
+    [
+        ("kube-public", True),
+        ("kueue-system", True),
+        ("gpu-system-2", True),
+        ("default", True),
+        ("aws-hyperpod", True),
+        ("mount-s3", True),
+        ("my-kube-jobs", False),
+        ("system", False),
+        ("hyperpod-ns-research", False),
+    ],
+)
+def test_namespaces_of_operators(name: str, *, is_of_others: bool) -> None:
+    assert governance.is_namespace_of_others(name) is is_of_others
+
+
+@pytest.mark.parametrize(
+    ("namespace", "team"),
+    [("hyperpod-ns-research", "research"), ("hyperpod-ns-", ""), ("research", None), ("my-hyperpod-ns-research", None)],
+)
+def test_the_team_of_a_namespace(namespace: str, team: str | None) -> None:
+    assert governance.team_of(namespace) == team
+
+
+@pytest.mark.parametrize(
+    ("near", "fix"),
+    [
+        ("hyperpod-ns-research", "did you mean hyperpod-ns-research?"),
+        (None, 'add the team "resarch" to task_governance.teams, or name another namespace'),
+        # it has the namespace's name, but not its team
+        ("hyperpod-ns-resarch", 'add the team "resarch" to task_governance.teams, or name another namespace'),
+    ],
+)
+def test_a_namespace_without_a_team(near: str | None, fix: str) -> None:
+    assert governance.no_team_problem("hyperpod-ns-resarch", near=near) == (
+        f"must be the namespace of a team, got hyperpod-ns-resarch and there is no such team; {fix}"
+    )
+
+
+def test_a_member_is_no_administrator() -> None:
+    one, two, other = (f"arn:aws:iam::111122223333:role/{name}" for name in ("one", "two", "other"))
+    assert governance.member_problem(other, [one, two], listed="eks.admins") is None
+    assert governance.member_problem(two, [one, two], listed="eks.admins") == (
+        f"must not be an administrator of the cluster, got {two} as in eks.admins[1]: EKS allows one access entry per"
+        " role; remove it here, because administrators can do what members can"
+    )
+
+
+def test_sentences_about_settings_without_effect() -> None:
+    assert governance.unranked_classes_problem("first_come_first_served") == (
+        "must be left out with ordering: first_come_first_served; set ordering: priority or remove priority_classes"
+    )
+    assert governance.borrowing_problem("lend", key="borrow_limit_percent") == (
+        "needs strategy: lend_and_borrow, got strategy: lend; remove borrow_limit_percent or set strategy:"
+        " lend_and_borrow"
+    )
+
+
+P5_PROFILES = "mig-1g.10gb, mig-1g.20gb, mig-2g.20gb, mig-3g.40gb, mig-4g.40gb, mig-7g.80gb"
+NO_PARTITIONS = (
+    "must be of a type whose GPUs can be partitioned, got {} (as of"
+    f" {instance_types.AS_OF}); set count or accelerators in place of accelerator_partition"
+).format
+OTHER_PROFILE = (
+    f"must be a MIG profile of ml.p5.48xlarge ({P5_PROFILES}; as of {instance_types.AS_OF}), got {{}};"
+    " set profile: {}"
+).format
+PROFILE = "accelerator_partition.profile"
+
+
+@row_by_row(
+    "name, accelerators, profile, problems",
+    [
+        ("ml.p5.48xlarge", 8, "mig-1g.10gb", {}),
+        ("ml.p5.48xlarge", None, None, {}),
+        ("ml.m5.2xlarge", None, None, {}),
+        (
+            "ml.m5.2xlarge",
+            0,
+            "mig-1g.10gb",
+            {
+                "accelerators": (
+                    "must be left out, got 0 of ml.m5.2xlarge, which has no accelerators; set count, vcpu or memory_gib"
+                ),
+                PROFILE: NO_PARTITIONS("ml.m5.2xlarge"),
+            },
+        ),
+        ("ml.g5.12xlarge", 1, "mig-1g.10gb", {PROFILE: NO_PARTITIONS("ml.g5.12xlarge")}),
+        ("ml.p5.48xlarge", 1, "mig-3g.41gb", {PROFILE: OTHER_PROFILE("mig-3g.41gb", "mig-3g.40gb")}),
+        ("ml.p5.48xlarge", None, "x", {PROFILE: OTHER_PROFILE("x", "mig-1g.10gb")}),
+    ],
+)
+def test_what_a_type_has_for_a_quota(
+    name: str, accelerators: int | None, profile: str | None, problems: dict[str, str]
+) -> None:
+    row = instance_types.get(name)
+    assert row is not None
+    found = governance.accelerator_problems(row, accelerators=accelerators, profile=profile)
+    assert {".".join(place): said for place, said in found} == problems
+
+
+@pytest.mark.parametrize(
+    ("name", "fix"),
+    [
+        ("nvidia.com/gpu", "requests.nvidia.com/gpu"),
+        ("limits.nvidia.com/gpu", "requests.nvidia.com/gpu"),
+        ("requests.nvidia.com/gpu", None),
+        ("count/nvidia.com", None),
+        ("gold.storageclass.storage.k8s.io/requests.storage", None),
+        ("hugepages-2Mi", None),
+        ("pods", None),
+    ],
+)
+def test_extended_resources_are_limited_by_their_requests(name: str, fix: str | None) -> None:
+    assert governance.limited_resource_problem(name) == (
+        fix
+        and "must begin with requests., the only kind of limit that Kubernetes enforces for such a resource, got"
+        f" {name}; write {fix}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "api", "is_served"),
+    [
+        ("v1.4.9-eksbuild.1", "kueue.x-k8s.io/v1beta2", False),
+        ("v1.5.0-eksbuild.1", "kueue.x-k8s.io/v1beta2", True),
+        ("v1.4.9-eksbuild.1", "kueue.x-k8s.io/v1beta1", True),
+        ("v1.5.0-eksbuild.1", "kueue.x-k8s.io/v1beta1", True),
+        # older than all that are listed
+        ("v1.2.0-eksbuild.1", "kueue.x-k8s.io/v1beta2", False),
+        ("newest", "kueue.x-k8s.io/v1beta2", True),
+    ],
+)
+def test_versions_of_kueues_api(version: str, api: str, is_served: bool) -> None:  # noqa: FBT001 - table
+    assert governance.serves_kueue_api(version, api) is is_served
+
+
+def test_a_step_beyond_the_stored_definitions() -> None:
+    problem = governance.update_problem("v1.3.9-eksbuild.1", "v1.5.0-eksbuild.1")
+    assert problem == (
+        "must not skip from v1.3.9-eksbuild.1 to v1.5.0-eksbuild.1, because releases before 1.4 store Kueue's custom"
+        " resource definitions in a version that releases from 1.5 on no longer have"
+    )
+    assert governance.update_problem("v1.3.9-eksbuild.1", "newest") is None
+
+
+def test_names_under_which_a_resource_quota_limits() -> None:
+    assert governance.limited_resource("gpu") == "requests.nvidia.com/gpu"
+    assert governance.limited_resource("partition", profile="mig-1g.5gb") == "requests.nvidia.com/mig-1g.5gb"

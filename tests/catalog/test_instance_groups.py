@@ -604,3 +604,45 @@ def test_groups_that_a_plan_does_not_fit(seen: str, after: str) -> None:
     assert instance_groups.other_zone_sentence("april", ["x", "y"], "w", also=" and more", seen=seen) == (
         f"must be x or y, where plan april is{after}, got w; set availability_zone_id: x and more"
     )
+
+
+NEEDS_KARPENTER = "needs {}, got {}; set autoscaling.{}, or remove autoscaling".format
+
+
+@row_by_row(
+    "recovery, provisioning, problems",
+    [
+        ("automatic", "continuous", []),
+        (
+            "automatic",
+            "all_or_nothing",
+            [NEEDS_KARPENTER("continuous provisioning", "provisioning: all_or_nothing", "provisioning: continuous")],
+        ),
+        (
+            "none",
+            "continuous",
+            [NEEDS_KARPENTER("automatic node recovery", "node_recovery: none", "node_recovery: automatic")],
+        ),
+    ],
+)
+def test_karpenter_needs_of_its_cluster(recovery: str, provisioning: str, problems: list[str]) -> None:
+    found = instance_groups.autoscaled_cluster_problems(
+        node_recovery=recovery, provisioning=provisioning, of="autoscaling.", way_out="remove autoscaling"
+    )
+    assert list(found) == problems
+
+
+@row_by_row(
+    "configuration, problem",
+    [
+        # a mixture whose slices the type has, and one of which it lacks one
+        ("mixed-1g.10gb-2g.20gb", "set it to all-1g.10gb, all-3g.40gb or all-7g.80gb"),
+        ("mixed-1g.10gb-9g.90gb", None),
+        ("mixed", "set it to all-1g.10gb, all-3g.40gb or all-7g.80gb"),
+    ],
+)
+def test_a_mixture_that_the_chart_does_not_have(configuration: str, problem: str | None) -> None:
+    found = instance_groups.mig_configuration_problem(configuration, [DOCUMENTED])
+    assert found == (
+        problem and f"{CHART} GPUs, got {configuration}; {problem}, or to a mixture of the chart's default-mig-config"
+    )

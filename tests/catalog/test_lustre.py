@@ -401,3 +401,138 @@ def test_efa_interfaces_of_a_client(name: str, interfaces: int) -> None:
     assert row is not None
     assert lustre.efa_interfaces(row) == interfaces
     assert lustre.efa_interfaces(replace(row, fsx_efa_client=False)) == 0
+
+
+@row_by_row(
+    "outer, inner, is_inside",
+    [
+        ("/a", "/a", True),
+        ("/a", "/a/b", True),
+        ("/a/", "/a", True),
+        ("/a", "/a/", True),
+        ("/", "/a", True),
+        ("/a/b", "/a", False),
+        ("/a", "/ab", False),
+        ("/a", "/b/a", False),
+    ],
+)
+def test_folders_in_folders(outer: str, inner: str, *, is_inside: bool) -> None:
+    assert lustre.contains(outer, inner) is is_inside
+
+
+OVERLAPS = "must not overlap another link, got {} and {} of data_repositories[{}]; choose folders that are not nested"
+LINKED = "must be linked once, got {} again after data_repositories[{}]; remove one of the two"
+
+
+@row_by_row(
+    "links, problems",
+    [
+        ([], []),
+        ([("/a", "s3://one"), ("/b", "s3://one/b"), ("/c", "s3://two")], []),
+        ([("/a", "s3://one"), ("/a/b", "s3://two")], [(1, "path", OVERLAPS.format("/a/b", "/a", 0))]),
+        (
+            [("/a/b", "s3://one"), ("/c", "s3://two"), ("/a", "s3://three")],
+            [(2, "path", OVERLAPS.format("/a", "/a/b", 0))],
+        ),
+        # each is compared with those before it, and told of the first
+        (
+            [
+                ("/c", "s3://one"),
+                ("/a/b", "s3://two"),
+                ("/a/c", "s3://three"),
+                ("/a", "s3://four"),
+                ("/c", "s3://five"),
+            ],
+            [(3, "path", OVERLAPS.format("/a", "/a/b", 1)), (4, "path", OVERLAPS.format("/c", "/c", 0))],
+        ),
+        (
+            [("/a", "s3://one"), ("/b", "s3://two/"), ("/c", "s3://two"), ("/d", "s3://two/")],
+            [(index, "s3_uri", LINKED.format("s3://two", 1)) for index in (2, 3)],
+        ),
+    ],
+)
+def test_links_to_buckets(links: list[tuple[str, str]], problems: list[tuple[int, str, str]]) -> None:
+    assert list(lustre.link_problems(links)) == problems
+
+
+REQUIRED = "is required with intelligent_tiering; set"
+
+
+@row_by_row(
+    "settings, problems",
+    [
+        (
+            replace(SSD, data_repositories=1, backup_days=1),
+            {
+                "backups": (
+                    "cannot be set together with data_repositories, because FSx does not back up such a file system,"
+                    " got 1 days; remove it: the linked buckets contain the data"
+                )
+            },
+        ),
+        (replace(SSD, capacity_gib=None), {"capacity_gib": "is missing; add capacity_gib, such as capacity_gib: 1200"}),
+        (
+            replace(TIERING, throughput_capacity_mbps=None, read_cache=None),
+            {
+                "throughput_capacity_mbps": f"{REQUIRED} throughput_capacity_mbps: 4000",
+                "read_cache": f"{REQUIRED} read_cache: {{sizing: proportional}}, or {{sizing: none}}",
+            },
+        ),
+        (
+            replace(TIERING, read_cache="provisioned"),
+            {
+                "read_cache.size_gib": (
+                    "is required with sizing: provisioned; add size_gib, or set sizing: proportional"
+                )
+            },
+        ),
+        (
+            replace(TIERING, read_cache="none", read_cache_gib=0),
+            {
+                "read_cache.size_gib": (
+                    "must be left out with sizing: none, got 0; set sizing: provisioned, or remove it"
+                )
+            },
+        ),
+        (
+            replace(TIERING, capacity_gib=0, throughput_mbps_per_tib=0, data_repositories=2),
+            {
+                "capacity_gib": (
+                    "must be left out with intelligent_tiering, whose storage grows and shrinks with the data, got 0;"
+                    " remove it"
+                ),
+                "throughput_mbps_per_tib": (
+                    "must be left out with intelligent_tiering, whose throughput does not follow the capacity, got 0;"
+                    " set throughput_capacity_mbps instead"
+                ),
+                "data_repositories": (
+                    "must be empty with intelligent_tiering, got 2; remove them, or set storage_type: ssd"
+                ),
+            },
+        ),
+    ],
+)
+def test_what_is_said_of_settings_together(settings: lustre.Settings, problems: dict[str, str]) -> None:
+    assert dict(lustre.combination_problems(settings)) == problems
+
+
+def test_a_setting_of_zero_is_set() -> None:
+    refused = lustre.combination_problems(replace(SSD, throughput_capacity_mbps=0))
+    assert [name for name, _ in refused] == ["throughput_capacity_mbps"]
+    refused = lustre.combination_problems(replace(SCRATCH, throughput_mbps_per_tib=0, metadata_iops=0))
+    assert [name for name, _ in refused] == ["throughput_mbps_per_tib", "metadata_iops"]
+
+
+def test_no_address_for_no_storage() -> None:
+    assert lustre.ip_addresses(None) == 1
+    assert lustre.ip_addresses(2401, metadata_iops=12_001, throughput_capacity_mbps=4001) == 2 + 2 + 2
+
+
+def test_far_users_and_times_without_backups() -> None:
+    assert lustre.far_users_problem("use1-az1", far="workers in use1-az2", move="move them") == (
+        "must have its users in use1-az1, because EFA does not cross zones, got workers in use1-az2; move them, or set"
+        " efa: false"
+    )
+    assert lustre.backup_time_problem("03:00", key="retention_days") == (
+        'must be left out without backups, got "03:00"; remove it, or set retention_days to 1 or more'
+    )
