@@ -112,7 +112,7 @@ def schema_of_report(model: type[BaseModel], *, title: str) -> dict[str, Any]:
 
 
 def as_text(schema: Mapping[str, Any]) -> str:
-    """Return a schema as the text of its file."""
+    """Return a schema, or other JSON, as the text of its file."""
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 

@@ -16,16 +16,9 @@ from botocore.config import Config
 from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 
+from hyperpod_cdk_rehearsal.embedded.access_keys import CALLER, FUNCTION, INTERNAL, AccessKey
 from hyperpod_cdk_rehearsal.embedded.kubernetes_api import _is_known
-from hyperpod_cdk_rehearsal.embedded.signatures import (
-    CALLER,
-    FUNCTION,
-    INTERNAL,
-    AccessKey,
-    RefusedSignatureError,
-    SignedRequest,
-    signer_of,
-)
+from hyperpod_cdk_rehearsal.embedded.signatures import RefusedSignatureError, SignedRequest, signer_of
 from rehearsal.tests.support.embedded import REGION, Embedded, embedded
 
 STRANGER = AccessKey.random("STRANGER")

@@ -16,9 +16,9 @@ from hyperpod_cdk.checks.aws_calls import configured_region
 from hyperpod_cdk.checks.policy import VERBS
 from hyperpod_cdk.config import load_environment
 from hyperpod_cdk.config.documents import DocumentError
+from hyperpod_cdk.importing.asking import Asking
 from hyperpod_cdk.importing.document import Log
 from hyperpod_cdk.importing.draft import Draft, Known
-from hyperpod_cdk.importing.live import Asking
 from hyperpod_cdk.importing.live_teams import read_teams
 from hyperpod_cdk.importing.model import Imported
 from hyperpod_cdk.importing.run import Place, imported_living

@@ -8,7 +8,6 @@ from typing import Any, Final, Literal
 
 from pydantic import ConfigDict, Field
 
-from hyperpod_cdk._cli.output import print_json
 from hyperpod_cdk.config.recorded_plans import RecordedPlans
 from hyperpod_cdk.json_schema import Model, Told, as_text, schema_of_report
 
@@ -665,7 +664,7 @@ PAGES: Final[Mapping[str, tuple[str, str, str]]] = {
 
 def print_answer(model: type[Model], data: Mapping[str, Any]) -> None:
     """Print a command's output as JSON, validated by its model so that it always matches the published schema."""
-    print_json(model.model_validate(data).model_dump(mode="json", by_alias=True))
+    print(as_text(model.model_validate(data).model_dump(mode="json", by_alias=True)), end="")
 
 
 def answer_schema_text(page: str) -> str:

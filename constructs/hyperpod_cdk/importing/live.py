@@ -6,11 +6,10 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Any, Final, NoReturn
 
 from hyperpod_cdk.catalog import addons, kubernetes
 from hyperpod_cdk.catalog.arns import arn_parts
@@ -18,13 +17,10 @@ from hyperpod_cdk.catalog.closest import closest
 from hyperpod_cdk.catalog.sentences import plural
 from hyperpod_cdk.checks import aws_shapes
 from hyperpod_cdk.checks.answers import (
-    UNREADABLE,
     EksClusterAnswer,
     LustreAnswer,
     NotAnswered,
-    Refused,
     SubnetAnswer,
-    what_is_lost,
 )
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config.documents import DocumentError
@@ -33,12 +29,12 @@ from hyperpod_cdk.config.source import Source
 from hyperpod_cdk.findings import Finding, Severity
 from hyperpod_cdk.handlers.quota_gate.reading import NotFound
 from hyperpod_cdk.importing import create_cluster, live_teams
+from hyperpod_cdk.importing.asking import Asking, readable, unless_gone
 from hyperpod_cdk.importing.document import Log, Node
 from hyperpod_cdk.importing.draft import Draft, Known, name_in_file
 from hyperpod_cdk.review.deployed import Api
 from hyperpod_cdk.review.stored import objects
 
-_GONE: Final = frozenset({"NoSuchEntity", "ResourceNotFoundException"})
 _OPERATORS: Final[Mapping[str, str]] = {
     addons.TRAINING_OPERATOR: "training",
     addons.INFERENCE: "inference",
@@ -49,78 +45,6 @@ _OPERATORS: Final[Mapping[str, str]] = {
 _PLANS_THAT_SERVE: Final = frozenset({"Active", "Scheduled"})
 _MOST_SCRIPTS: Final = 10
 
-AnswerT = TypeVar("AnswerT")
-
-
-@dataclass(kw_only=True)
-class Asking:
-    """Asks AWS for one import; what it does not answer is noted and None."""
-
-    aws: Api
-    log: Log
-
-    def answer(self, what: str, ask: Callable[[], AnswerT], *, path: str = "") -> AnswerT | None:
-        """Return the result of ``ask``, None if AWS has none or does not answer: then ``what`` is noted."""
-        try:
-            with _readable(what):
-                return _unless_gone(ask)
-        except NotAnswered as missing:
-            self.skip(what, missing, path=path)
-            return None
-
-    def skip(self, what: str, missing: NotAnswered, *, path: str = "") -> None:
-        """Note what was not read, and why."""
-        self.log.note("skipped", f"{what}: {missing.sentence}", path=path)
-
-    def each(
-        self,
-        what: str,
-        ask: Callable[[Any], AnswerT],
-        items: Iterable[Any],
-        *,
-        path: str = "",
-        gone: list[Any] | None = None,
-    ) -> list[AnswerT]:
-        """Ask about each item in parallel; give the answers, and note each item without one.
-
-        An item that was deleted after it was listed is added to ``gone``, without a note.
-        """
-        asked = list(items)
-
-        def of(item: Any) -> AnswerT | None:
-            with _readable(f"{what} {item}"):
-                return _unless_gone(partial(ask, item))
-
-        found = []
-        for item, answer in zip(asked, together(of, asked), strict=True):
-            if isinstance(answer, NotAnswered):
-                self.skip(f"{what} {item}", answer, path=path)
-            elif answer is not None:
-                found.append(answer)
-            elif gone is not None:
-                gone.append(item)
-        return found
-
-
-def _unless_gone(ask: Callable[[], AnswerT]) -> AnswerT | None:
-    """Return the result of ``ask``, None if AWS says that the thing does not exist."""
-    try:
-        return ask()
-    except NotFound:
-        return None
-    except Refused as refused:
-        if refused.code in _GONE:
-            return None
-        raise
-
-
-@contextmanager
-def _readable(what: str) -> Iterator[None]:
-    try:
-        yield
-    except UNREADABLE as error:
-        raise NotAnswered(f"the answer about {what} cannot be read: {what_is_lost(error)}") from None
-
 
 def read_living_cluster(aws: Api, name: str, known: Known, log: Log) -> Draft:
     """Return a draft of the cluster ``name`` of the region that ``aws`` asks; ``known`` comes before what AWS says.
@@ -130,7 +54,7 @@ def read_living_cluster(aws: Api, name: str, known: Known, log: Log) -> Draft:
     asking = Asking(aws=aws, log=log)
     label = f"cluster {name}"
     try:
-        with _readable(label):
+        with readable(label):
             cluster = dict(aws.call("sagemaker", "describe_cluster", ClusterName=name))
     except NotFound:
         _refuse(label, _no_such_cluster(aws, name))
@@ -174,7 +98,7 @@ def read_living_cluster(aws: Api, name: str, known: Known, log: Log) -> Draft:
         part("file systems", lambda: _read_lustre(asking, draft, eks.vpc_id, subnets), path="storage.lustre")
     part("policy and quotas", lambda: live_teams.read_teams(asking, draft, arn), path="task_governance")
     try:
-        with _readable(label):
+        with readable(label):
             (_as_it_stands if known.is_takeover else _say_what_a_deployment_does)(draft, cluster, eks)
     except NotAnswered as missing:
         _refuse(label, f"cannot be read: {missing.sentence}")
@@ -562,8 +486,8 @@ def _read_nodes(asking: Asking, draft: Draft, found: Mapping[str, Any]) -> None:
 
     def ask(name: str) -> list[str]:
         asked = {"ClusterName": cluster, "InstanceGroupNameContains": name}
-        with _readable(f"the nodes of {name}"):
-            rows = _unless_gone(
+        with readable(f"the nodes of {name}"):
+            rows = unless_gone(
                 partial(asking.aws.pages, "sagemaker", "list_cluster_nodes", "ClusterNodeSummaries", **asked)
             )
             return [str(row["InstanceId"]) for row in rows or () if row["InstanceGroupName"] == name]

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from hyperpod_cdk.catalog import governance
 from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.config.source import Source
+from hyperpod_cdk.importing.asking import Asking
 from hyperpod_cdk.importing.document import Node
-
-if TYPE_CHECKING:
-    from hyperpod_cdk.importing.draft import Draft
-    from hyperpod_cdk.importing.live import Asking
+from hyperpod_cdk.importing.draft import Draft
 
 _AMOUNTS: Final = {"Count": "count", "Accelerators": "accelerators", "VCpu": "vcpu", "MemoryInGiB": "memory_gib"}
 """What a member of the API's ComputeQuotaResourceConfig is called in the file."""

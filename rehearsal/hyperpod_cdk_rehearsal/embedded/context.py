@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from hyperpod_cdk_rehearsal.embedded.signatures import INTERNAL
+from hyperpod_cdk_rehearsal.embedded.access_keys import INTERNAL
 
 if TYPE_CHECKING:
     from botocore.awsrequest import AWSPreparedRequest, AWSResponse

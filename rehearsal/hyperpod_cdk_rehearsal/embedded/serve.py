@@ -155,10 +155,11 @@ def _serve(options: argparse.Namespace, ready_line: TextIO, complaint: TextIO) -
     from waitress.server import create_server  # noqa: PLC0415
 
     from hyperpod_cdk_rehearsal.embedded import moto_edge, resources, services  # noqa: F401, PLC0415
+    from hyperpod_cdk_rehearsal.embedded.access_keys import CALLER  # noqa: PLC0415
     from hyperpod_cdk_rehearsal.embedded.cloudformation import api  # noqa: F401, PLC0415
     from hyperpod_cdk_rehearsal.embedded.context import Account, Clock  # noqa: PLC0415
     from hyperpod_cdk_rehearsal.embedded.server import EmbeddedAws, moto_application  # noqa: PLC0415
-    from hyperpod_cdk_rehearsal.embedded.signatures import CALLER, CONTROL_TOKEN  # noqa: PLC0415
+    from hyperpod_cdk_rehearsal.embedded.signatures import CONTROL_TOKEN  # noqa: PLC0415
 
     moto_edge.patch_moto()
     moto = moto_application()

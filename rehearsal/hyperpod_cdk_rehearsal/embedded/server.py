@@ -19,6 +19,7 @@ from botocore.exceptions import ClientError
 from werkzeug.datastructures import Headers, MultiDict
 
 from hyperpod_cdk_rehearsal.embedded import grafana_api, inspection, kubernetes_api, moto_edge, moto_pages
+from hyperpod_cdk_rehearsal.embedded.access_keys import FUNCTION, INTERNAL, AccessKey
 from hyperpod_cdk_rehearsal.embedded.account import AccountFileError, account_of, amend
 from hyperpod_cdk_rehearsal.embedded.cloudformation import deployer
 from hyperpod_cdk_rehearsal.embedded.cloudformation.faults import set_faults
@@ -47,15 +48,7 @@ from hyperpod_cdk_rehearsal.embedded.protocol import (
 )
 from hyperpod_cdk_rehearsal.embedded.seeding import run_seeds
 from hyperpod_cdk_rehearsal.embedded.services.identity import caller_arn
-from hyperpod_cdk_rehearsal.embedded.signatures import (
-    FUNCTION,
-    INTERNAL,
-    AccessKey,
-    RefusedSignatureError,
-    SignedRequest,
-    is_control_token,
-    signer_of,
-)
+from hyperpod_cdk_rehearsal.embedded.signatures import RefusedSignatureError, SignedRequest, is_control_token, signer_of
 from hyperpod_cdk_rehearsal.embedded.traffic import Call, Disconnected, Traffic, call_of
 
 OWN_SERVICES = frozenset({"cloudformation"})

@@ -68,8 +68,8 @@ class TestRequests:
         )
         cloud.ask("ValidateTemplate", TemplateBody=template.ljust(51_200))
         assert cloud.refused("ValidateTemplate", TemplateBody=template.ljust(51_201)) == (
-            f"ValidationError: 1 validation error detected: Value '{template.ljust(256)}...' at 'templateBody' failed to"
-            " satisfy constraint: Member must have length less than or equal to 51200"
+            f"ValidationError: 1 validation error detected: Value '{template.ljust(256)}...' at 'templateBody'"
+            " failed to satisfy constraint: Member must have length less than or equal to 51200"
         )
         assert cloud.refused("ValidateTemplate", TemplateURL=url, TemplateBody=template) == (
             "ValidationError: Only one of TemplateBody or TemplateURL can be specified."

@@ -21,6 +21,7 @@ from typing import IO, Any
 
 from hyperpod_cdk.packaged_node import packaged_node
 from hyperpod_cdk_rehearsal.embedded import grafana_api
+from hyperpod_cdk_rehearsal.embedded.access_keys import FUNCTION
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.lambda_runner.code import (
     FunctionCode,
@@ -30,7 +31,6 @@ from hyperpod_cdk_rehearsal.embedded.lambda_runner.code import (
     unpacked,
 )
 from hyperpod_cdk_rehearsal.embedded.operations import ServiceError, operation
-from hyperpod_cdk_rehearsal.embedded.signatures import FUNCTION
 
 CHILD = Path(__file__).parent / "child"
 LOG_TAIL_BYTES = 4096
