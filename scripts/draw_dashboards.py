@@ -326,7 +326,7 @@ def answers(panel: dashboards.Panel, prometheus: Prometheus) -> list[Series]:
 
 
 INK, FAINT, LINE, PAPER, FRAME = "#1f2329", "#5f6672", "#d5d9df", "#ffffff", "#f3f4f6"
-COLOURS = ("#3274d9", "#e0752d", "#3f8f43", "#a352cc", "#c4162a", "#0f8b8d", "#8a6d00", "#64748b")
+COLORS = ("#3274d9", "#e0752d", "#3f8f43", "#a352cc", "#c4162a", "#0f8b8d", "#8a6d00", "#64748b")
 COLUMN, ROW, GAP, TOP = 48, 26, 6, 64
 
 
@@ -342,7 +342,7 @@ def drawn(dashboard: dashboards.Dashboard, prometheus: Prometheus) -> str:
         f"<!-- {dashboards.digest(dashboard)} -->",
         f'<rect width="100%" height="100%" fill="{FRAME}"/>',
         _text(14, 28, dashboard.title, size=19, weight="bold"),
-        _text(14, 50, f"{dashboard.says} Planted data.", size=12, colour=FAINT),
+        _text(14, 50, f"{dashboard.says} Planted data.", size=12, color=FAINT),
     ]
     for panel, place in zip(dashboard.panels, places, strict=True):
         x, y = place["x"] * COLUMN + GAP // 2, TOP + place["y"] * ROW
@@ -362,7 +362,7 @@ def drawn(dashboard: dashboards.Dashboard, prometheus: Prometheus) -> str:
 def _stat(panel: dashboards.Panel, lines: list[Series], width: int, tall: int) -> list[str]:
     (line, *_) = lines
     value = _written(line.latest, panel.unit)
-    return [_text(width / 2, tall / 2 + 22, value, size=30, colour=COLOURS[0], anchor="middle")]
+    return [_text(width / 2, tall / 2 + 22, value, size=30, color=COLORS[0], anchor="middle")]
 
 
 def _timeseries(panel: dashboards.Panel, lines: list[Series], width: int, tall: int) -> list[str]:
@@ -382,13 +382,13 @@ def _timeseries(panel: dashboards.Panel, lines: list[Series], width: int, tall: 
         value = low + (high - low) * part
         parts += [
             f'<line x1="{left}" x2="{width - 14}" y1="{down(value):.1f}" y2="{down(value):.1f}" stroke="{LINE}"/>',
-            _text(left - 6, down(value) + 4, _written(value, panel.unit), size=10, colour=FAINT, anchor="end"),
+            _text(left - 6, down(value) + 4, _written(value, panel.unit), size=10, color=FAINT, anchor="end"),
         ]
     for hour, label in enumerate(("09:00", "10:00", "11:00", "12:00")):
         anchor = ("start", "middle", "middle", "end")[hour]
-        parts.append(_text(across(hour * 60), tall - bottom + 15, label, size=10, colour=FAINT, anchor=anchor))
+        parts.append(_text(across(hour * 60), tall - bottom + 15, label, size=10, color=FAINT, anchor=anchor))
     for number, line in enumerate(lines):
-        colour = COLOURS[number % len(COLOURS)]
+        color = COLORS[number % len(COLORS)]
         path, pen = [], "M"
         for minute, value in enumerate(line.values):
             if value is None:
@@ -396,7 +396,7 @@ def _timeseries(panel: dashboards.Panel, lines: list[Series], width: int, tall: 
                 continue
             path.append(f"{pen}{across(minute):.1f},{down(value):.1f}")
             pen = "L"
-        parts.append(f'<path d="{"".join(path)}" fill="none" stroke="{colour}" stroke-width="1.6"/>')
+        parts.append(f'<path d="{"".join(path)}" fill="none" stroke="{color}" stroke-width="1.6"/>')
     return [*parts, *_legend(lines, width, tall)]
 
 
@@ -405,12 +405,10 @@ def _legend(lines: list[Series], width: int, tall: int) -> list[str]:
     for number, line in enumerate(lines):
         wide = 26 + 6.3 * len(line.name)
         if x + wide > width - (40 if number < len(lines) - 1 else 0):
-            parts.append(_text(x, tall - 10, f"+ {len(lines) - number}", size=11, colour=FAINT))
+            parts.append(_text(x, tall - 10, f"+ {len(lines) - number}", size=11, color=FAINT))
             break
-        parts.append(
-            f'<rect x="{x:.0f}" y="{tall - 16}" width="10" height="4" fill="{COLOURS[number % len(COLOURS)]}"/>'
-        )
-        parts.append(_text(x + 14, tall - 10, line.name, size=11, colour=FAINT))
+        parts.append(f'<rect x="{x:.0f}" y="{tall - 16}" width="10" height="4" fill="{COLORS[number % len(COLORS)]}"/>')
+        parts.append(_text(x + 14, tall - 10, line.name, size=11, color=FAINT))
         x += wide
     return parts
 
@@ -434,15 +432,15 @@ def _bars(panel: dashboards.Panel, lines: list[Series], width: int, tall: int) -
         long = (width - 230) * (line.latest or 0) / most
         parts += [
             _text(10, y + 16, line.name, size=12),
-            f'<rect x="110" y="{y}" width="{long:.0f}" height="22" fill="{COLOURS[number % len(COLOURS)]}"/>',
+            f'<rect x="110" y="{y}" width="{long:.0f}" height="22" fill="{COLORS[number % len(COLORS)]}"/>',
             _text(118 + long, y + 16, _written(line.latest, panel.unit), size=12),
         ]
     return parts
 
 
-def _text(x: float, y: float, text: str, *, size: int, colour: str = INK, weight: str = "", anchor: str = "") -> str:
+def _text(x: float, y: float, text: str, *, size: int, color: str = INK, weight: str = "", anchor: str = "") -> str:
     more = (f' font-weight="{weight}"' if weight else "") + (f' text-anchor="{anchor}"' if anchor else "")
-    return f'<text x="{x:.0f}" y="{y:.0f}" font-size="{size}" fill="{colour}"{more}>{escape(text)}</text>'
+    return f'<text x="{x:.0f}" y="{y:.0f}" font-size="{size}" fill="{color}"{more}>{escape(text)}</text>'
 
 
 def _written(value: float | None, unit: str) -> str:

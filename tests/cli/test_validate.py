@@ -205,13 +205,13 @@ def test_usage_is_exit_code_2_without_traceback(run: Run, arguments: list[str]) 
     assert "Traceback" not in done.stderr
 
 
-def test_no_colour_in_a_pipe(run: Run, workspace: Path) -> None:
+def test_no_color_in_a_pipe(run: Run, workspace: Path) -> None:
     break_dev(workspace)
     assert "\x1b" not in run("validate", "dev").stdout
 
 
-@pytest.mark.parametrize(("environment", "coloured"), [({"TERM": "xterm"}, True), ({"NO_COLOR": "1"}, False)])
-def test_colour_on_a_terminal(workspace: Path, environment: dict[str, str], coloured: bool) -> None:  # noqa: FBT001 - a table
+@pytest.mark.parametrize(("environment", "colored"), [({"TERM": "xterm"}, True), ({"NO_COLOR": "1"}, False)])
+def test_color_on_a_terminal(workspace: Path, environment: dict[str, str], colored: bool) -> None:  # noqa: FBT001 - a table
     break_dev(workspace)
     terminal, slave = pty.openpty()
     with subprocess.Popen(
@@ -222,7 +222,7 @@ def test_colour_on_a_terminal(workspace: Path, environment: dict[str, str], colo
     ) as done:
         done.wait()
     os.close(slave)
-    assert (b"\x1b[31menvironments/dev.yaml:32 " in os.read(terminal, 10_000)) is coloured
+    assert (b"\x1b[31menvironments/dev.yaml:32 " in os.read(terminal, 10_000)) is colored
     os.close(terminal)
 
 

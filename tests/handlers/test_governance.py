@@ -411,8 +411,8 @@ def test_waiting_ends_in_time_to_answer(cloudformation: Any, sagemaker: Any, quo
         ({"ResourceType": "Custom::Other"}, "KeyError: 'Custom::Other'"),
         ({"RequestType": "Rename"}, "RequestType: must be Create, Update or Delete, got 'Rename'"),
         (
-            {"ResourceProperties": {"Name": "x", "ClusterArn": "y", "Colour": "red"}},
-            "Colour: the SDK of this Lambda runtime does not know it in CreateComputeQuotaRequest",
+            {"ResourceProperties": {"Name": "x", "ClusterArn": "y", "Color": "red"}},
+            "Color: the SDK of this Lambda runtime does not know it in CreateComputeQuotaRequest",
         ),
     ],
     ids=["type", "request", "property"],

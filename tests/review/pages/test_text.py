@@ -16,9 +16,9 @@ from tests.review.sample import ABOUT, quiet_report, rich_report
 from tests.support.tables import row_by_row
 
 
-def printed(report: Report, *, width: int = 140, colour: bool = False) -> str:
+def printed(report: Report, *, width: int = 140, color: bool = False) -> str:
     stream = io.StringIO()
-    text(report, Console(file=stream, width=width, force_terminal=colour, color_system="truecolor" if colour else None))
+    text(report, Console(file=stream, width=width, force_terminal=color, color_system="truecolor" if color else None))
     return stream.getvalue()
 
 
@@ -169,10 +169,10 @@ def test_nothing_of_a_template_reaches_the_terminal_as_a_command() -> None:
     assert ":tada:" in shown
 
 
-def test_colour_adds_no_word() -> None:
-    coloured = printed(rich_report(), colour=True)
-    assert "\x1b[1;31m[replaced]" in coloured
-    without = Text.from_ansi(coloured).plain
+def test_color_adds_no_word() -> None:
+    colored = printed(rich_report(), color=True)
+    assert "\x1b[1;31m[replaced]" in colored
+    without = Text.from_ansi(colored).plain
     assert [line.rstrip() for line in without.splitlines()] == [
         line.rstrip() for line in printed(rich_report()).splitlines()
     ]

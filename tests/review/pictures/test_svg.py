@@ -1,4 +1,4 @@
-"""Pictures: colours that can be read, texts that fit, and XML that holds whatever a template says."""
+"""Pictures: colors that can be read, texts that fit, and XML that holds whatever a template says."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ SURFACES = ("page", "frame", "zone", "block", "card", "chip", "added-soft", "cha
 SOFT = {"added": "added-soft", "changed": "changed-soft", "removed": "removed-soft"}
 
 
-def luminance(colour: str) -> float:
+def luminance(color: str) -> float:
     """Return the relative luminance of WCAG 2.2."""
-    parts = (int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5))
+    parts = (int(color[start : start + 2], 16) / 255 for start in (1, 3, 5))
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
@@ -41,7 +41,7 @@ PAIRS = [
     (ink, surface)
     for ink in ("ink", "muted", *SOFT)
     for surface in SURFACES
-    # a mark stands on its own colour and not on another mark's
+    # a mark stands on its own color and not on another mark's
     if surface in (SOFT.get(ink), "chip") or not (ink in SOFT and surface.endswith("-soft"))
 ]
 
@@ -123,7 +123,7 @@ def test_a_text_that_would_turn_the_direction_round_shows_the_mark() -> None:
 def test_a_page_may_force_light_or_dark() -> None:
     text = Picture(10, 10, "x").render()
     rules = re.findall(r"([^{}>]*)\{fill:(#[0-9a-f]{6})\}", text)
-    assert [(selector, colour) for selector, colour in rules if selector.endswith(".t-ink")] == [
+    assert [(selector, color) for selector, color in rules if selector.endswith(".t-ink")] == [
         (".hp-picture .t-ink", LIGHT["ink"]),
         (".hp-picture .t-ink", DARK["ink"]),
         (".hp-light .hp-picture .t-ink,.hp-picture.hp-light .t-ink", LIGHT["ink"]),
@@ -132,13 +132,13 @@ def test_a_page_may_force_light_or_dark() -> None:
     assert f"@media (prefers-color-scheme:dark){{.hp-picture .t-page{{fill:{DARK['page']}}}" in text
 
 
-def test_a_viewer_that_knows_no_variables_shows_colours() -> None:
+def test_a_viewer_that_knows_no_variables_shows_colors() -> None:
     text = Picture(10, 10, "x", rules={"own": "fill:{added};stroke-width:2"}).render()
     assert f".hp-picture .own{{fill:{LIGHT['added']};stroke-width:2}}" in text
     assert "var(" not in text
 
 
-def test_a_png_has_the_colours_and_texts_of_the_picture() -> None:
+def test_a_png_has_the_colors_and_texts_of_the_picture() -> None:
     picture = Picture(40, 20, "x")
     picture.rect(0, 0, 20, 20, kind="nodes")
     picture.text(22, 15, "\u2588", size=14, kind="removed")
@@ -152,7 +152,7 @@ def test_a_png_has_the_colours_and_texts_of_the_picture() -> None:
 
 
 def read_png(data: bytes) -> list[list[str]]:
-    """Return the colours of a PNG of 8-bit RGBA, row by row."""
+    """Return the colors of a PNG of 8-bit RGBA, row by row."""
     width, height, depth, kind = struct.unpack(">IIBB", data[16:26])
     assert (data[:8], depth, kind) == (b"\x89PNG\r\n\x1a\n", 8, 6)
     at, packed = 8, b""
