@@ -40,7 +40,7 @@ def test_each_parameter_has_a_line_of_its_own(name: str) -> None:
 
 
 @row_by_row("name", CLASSES)
-def test_the_type_said_is_that_of_the_annotation(name: str) -> None:
+def test_the_stated_type_is_that_of_the_annotation(name: str) -> None:
     public = CLASSES[name]
     lines = _lines(public)
     wrong = {}
@@ -79,7 +79,7 @@ def test_types_can_be_named(name: str) -> None:
 
 
 @row_by_row("name", CLASSES)
-def test_the_default_said_is_the_one_there_is(name: str) -> None:
+def test_the_stated_default_is_the_one_there_is(name: str) -> None:
     public = CLASSES[name]
     lines = _lines(public)
     wrong = {}
@@ -94,7 +94,7 @@ def test_the_default_said_is_the_one_there_is(name: str) -> None:
 
 
 @row_by_row("name", hyperpod_cdk.__all__)
-def test_what_is_refused_is_said(name: str) -> None:
+def test_what_is_refused_is_reported(name: str) -> None:
     public = CLASSES[name]
     says = "Raises ValueError" in " ".join((inspect.getdoc(public) or "").split())
     own = any(_raises(each, public, set(), others=False) for each in _constructors(public))

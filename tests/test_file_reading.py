@@ -73,7 +73,7 @@ def test_what_is_no_file_is_refused_without_waiting(tmp_path: Path, reads: Calla
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux has files that tell no size")
-def test_a_file_that_tells_no_size_is_read_up_to_the_limit() -> None:
+def test_a_file_that_states_no_size_is_read_up_to_the_limit() -> None:
     assert read_bytes(Path("/proc/self/status"), most=1_000_000).startswith(b"Name:")
     with pytest.raises(TooLargeError):
         read_bytes(Path("/proc/self/status"), most=20)

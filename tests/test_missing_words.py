@@ -88,7 +88,7 @@ def said() -> str:
     )
 
 
-def test_what_is_expected_to_be_missing_is_said_somewhere() -> None:
+def test_what_is_expected_to_be_missing_is_written_somewhere() -> None:
     files = [file for folder in TESTS for file in sorted((PROJECT / folder).rglob("*.py"))]
     assert len(files) > 300
     looked = {

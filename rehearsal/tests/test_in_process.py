@@ -23,11 +23,11 @@ class Application:
     def __init__(self, status: str = "200 OK", body: bytes = b"{}") -> None:
         self.status, self.body = status, body
         self.seen: list[Environ] = []
-        self.heard: list[object] = []
+        self.listeners: list[object] = []
 
     def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
         self.seen.append({**environ, "body": environ["wsgi.input"].read()})
-        self.heard.append(call_listener.get())
+        self.listeners.append(call_listener.get())
         start_response(self.status, [("Content-Type", "application/json"), ("Content-Length", str(len(self.body)))])
         return [self.body[:1], self.body[1:]]
 
@@ -80,7 +80,7 @@ def test_who_listens_to_the_calls_of_one_request_does_not_hear_those_of_the_requ
         answered(application, request())
     finally:
         call_listener.reset(token)
-    assert application.heard == [None]
+    assert application.listeners == [None]
 
 
 def test_clients_of_a_context_ask_its_answer_and_open_no_connection() -> None:

@@ -38,7 +38,7 @@ def test_no_baseline_over_tcp_reaches_efa() -> None:
             assert row["bus_gb_s"] > 2 * slow.bus_gb_s
 
 
-def test_a_baseline_tells_its_source_in_full_and_runs_over_tcp_are_none() -> None:
+def test_a_baseline_names_its_source_in_full_and_runs_over_tcp_are_none() -> None:
     (found,) = baselines.of("ml.p4d.24xlarge", "all_reduce")
     assert (found.bus_gb_s, found.nodes, found.bytes, found.network) == (77.35, 2, 2147483648, "efa")
     assert found.source == (

@@ -85,7 +85,7 @@ def test_the_schemas_are_dated() -> None:
 
 
 @pytest.mark.parametrize("resource_type", sorted(_data.load("create_only")["documented"]))
-def test_only_pages_tell_of_what_is_documented(resource_type: str, registry_schema: Callable[[str], Any]) -> None:
+def test_only_pages_name_what_is_documented(resource_type: str, registry_schema: Callable[[str], Any]) -> None:
     """The schema is authoritative if CloudFormation uses it: a type with handlers, a property without a condition."""
     schema, rule = registry_schema(resource_type), update_rule(resource_type)
     assert rule is not None

@@ -26,12 +26,12 @@ from tests.support.tables import row_by_row
         ("AWS::Nobody::Knows", "update", "", 0.05, 0.5),
     ],
 )
-def test_the_nearest_row_tells(resource_type: str, action: Action, when: str, low: float, high: float) -> None:
+def test_the_nearest_row_decides(resource_type: str, action: Action, when: str, low: float, high: float) -> None:
     found = durations.duration(resource_type, action, when=when)
     assert (found.low, found.high) == (low, high)
 
 
-def test_a_source_is_told_in_full() -> None:
+def test_a_source_is_named_in_full() -> None:
     found = durations.duration("AWS::EC2::NatGateway", "create")
     assert found.source == (
         "ten public Terraform logs of aws_nat_gateway: created in 1:24 to 2:04 minutes, destroyed in 0:37 to 1:19 "
@@ -55,7 +55,7 @@ def test_no_row_is_there_twice() -> None:
     assert len(rows) == len(set(rows))
 
 
-def test_a_default_is_never_said_to_be_certain() -> None:
+def test_a_default_is_never_reported_as_certain() -> None:
     rows = _data.load("durations")["durations"]
     assert [row for row in rows if row["source"] == "default" and not row.get("unsure")] == []
 

@@ -52,7 +52,7 @@ def test_variables_fit_the_generation(names: list[str], more: dict[str, str]) ->
 
 
 @pytest.mark.parametrize("name", ["ml.g5.xlarge", "ml.c5n.18xlarge", "ml.trn1.32xlarge", "ml.m5.2xlarge"])
-def test_nothing_is_said_of_efa_to_nccl_where_one_of_both_is_missing(name: str) -> None:
+def test_nothing_is_set_for_efa_and_nccl_where_one_of_both_is_missing(name: str) -> None:
     assert fabric.variables(rows(name), accelerators_are_whole=True) == {}
     assert fabric.variables(rows("ml.p5.48xlarge", name), accelerators_are_whole=True) == {}
 
@@ -82,7 +82,7 @@ def test_neuron_has_variables_of_its_own() -> None:
     assert fabric.neuron_variables(rows("ml.trn1.32xlarge", "ml.c5n.18xlarge")) == {}
 
 
-def test_no_type_without_rdma_is_told_to_use_it() -> None:
+def test_no_type_without_rdma_is_set_to_use_it() -> None:
     # libfabric aborts the program then
     for row in ROWS:
         told = fabric.variables([row], accelerators_are_whole=True) | fabric.neuron_variables([row])

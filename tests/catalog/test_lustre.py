@@ -71,7 +71,7 @@ def test_capacities_with_efa(tier: int, step: int) -> None:
     assert problem(1200) == says(1200, step)
 
 
-def test_an_unknown_tier_is_told_once() -> None:
+def test_an_unknown_tier_is_reported_once() -> None:
     assert lustre.capacity_problem(4800, throughput_mbps_per_tib=300, efa=True) is None
     assert lustre.capacity_problem(5000, throughput_mbps_per_tib=300, efa=False) is not None
 

@@ -222,7 +222,7 @@ def test_overlaps() -> None:
     )
 
 
-def test_a_malformed_block_is_told_first() -> None:
+def test_a_malformed_block_is_reported_first() -> None:
     assert network.secondary_cidr_problem("10.1.0.0/8", primary="10.192.0.0/16") == (
         'must be a CIDR block in its canonical form, got "10.1.0.0/8"; set node_cidr: 10.0.0.0/16'
     )

@@ -147,7 +147,7 @@ def test_a_fixed_file_equals_the_current_one_except_for_its_date(copied: Path, r
     assert {**corrected, "as_of": ""} == {**_data.load("regions"), "as_of": ""}
 
 
-def test_a_file_in_another_form_is_told(copied: Path, run: Run) -> None:
+def test_a_file_in_another_form_is_reported(copied: Path, run: Run) -> None:
     path = copied / "lustre.json"
     path.write_text(json.dumps(_data.load("lustre")), encoding="utf-8")
     assert run("--check") == (1, ["lustre.json: not in its stable form", STALE])

@@ -87,7 +87,7 @@ def test_an_open_end_refuses_nothing() -> None:
 
 
 @given(minimum=st.integers(-100, 100), size=st.integers(0, 100), value=st.integers(-300, 300))
-def test_a_problem_is_told_exactly_outside_the_bounds(minimum: int, size: int, value: int) -> None:
+def test_a_problem_is_reported_exactly_outside_the_bounds(minimum: int, size: int, value: int) -> None:
     bound = Bound(minimum=minimum, maximum=minimum + size)
     outside = not minimum <= value <= minimum + size
     assert (bound.problem(value, key="x") is not None) == outside

@@ -37,7 +37,7 @@ def test_two_places(one: str, other: str, *, do: bool) -> None:
         assert list(overlaps([first, second], key="places")) == ([(1, said)] if do else [])
 
 
-def test_each_is_told_once_with_the_first_that_it_meets() -> None:
+def test_each_is_reported_once_with_the_first_that_it_meets() -> None:
     found = list(overlaps(["a", "b", "s3://b/x", "s3://b/x/y", "c", "a"], key="places"))
     assert [(index, said.partition(";")[0]) for index, said in found] == [
         (2, "must not overlap another place, got s3://b/x and b of places[1]"),

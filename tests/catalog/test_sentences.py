@@ -131,7 +131,7 @@ def test_only_examples_become_those_of_the_file() -> None:
     assert in_words_of(said, by_option("--n")) == option
 
 
-def test_plain_text_is_said_as_it_is() -> None:
+def test_plain_text_is_shown_as_it_is() -> None:
     assert in_words_of("set count: 2", by_option("--n")) == "set count: 2"
 
 

@@ -522,7 +522,7 @@ SETTINGS: list[list[Any]] = yaml.load(
 
 
 @row_by_row("row", SETTINGS, ids=lambda row: f"{row[0]}-{row[3]}")
-def test_what_is_said_of_a_setting(row: list[Any]) -> None:
+def test_what_is_reported_about_a_setting(row: list[Any]) -> None:
     resource_type, names, asks, words = row
     assert updates.kind_of(resource_type) == "nothing"
     for name in names.split():
@@ -533,7 +533,7 @@ def test_what_is_said_of_a_setting(row: list[Any]) -> None:
         assert found.source.startswith("https://docs.aws.amazon.com/")
 
 
-def test_every_setting_is_said_once() -> None:
+def test_every_setting_is_reported_once() -> None:
     said = [(row[0], name) for row in SETTINGS for name in row[1].split()]
     told = [
         (resource_type, name)

@@ -218,7 +218,7 @@ def test_the_token_is_a_presigned_request_for_this_cluster(server: Server) -> No
     ],
     ids=["unknown", "forbidden", "redirect", "down", "page", "list", "nest", "members"],
 )
-def test_what_is_no_answer_is_said(status: int, body: bytes, said: str, server: Server) -> None:
+def test_what_is_no_answer_is_reported(status: int, body: bytes, said: str, server: Server) -> None:
     server.answers["/apis"] = (status, body)
     aws = opened(server.described())
     assert reason(lambda: aws.kubernetes_api_groups("prod")) == said

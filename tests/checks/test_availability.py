@@ -220,7 +220,9 @@ def test_existing_subnets_where_eks_takes_no_control_plane(
     assert run_check(CONTROL_PLANE, case_of(EXISTING), account).status is Status.SKIPPED
 
 
-def test_what_is_known_without_the_zones_is_still_said(case_of: CaseOf, run_check: RunCheck, account: FakeAws) -> None:
+def test_what_is_known_without_the_zones_is_still_reported(
+    case_of: CaseOf, run_check: RunCheck, account: FakeAws
+) -> None:
     account.answers.zones = DENIED
     account.answers.subnets = {CONTROL_1: subnet(CONTROL_1, "use1-az3")}
     result = run_check(CONTROL_PLANE, case_of(EXISTING), account)

@@ -199,7 +199,7 @@ def test_where_it_stays_unknown_who_asks_no_question_is_answered(answer: object,
     ],
     ids=["silent", "broken off", "not AWS", "garbage"],
 )
-def test_what_is_no_aws_is_said_once(answer: object, reason: str) -> None:
+def test_what_is_no_aws_is_reported_once(answer: object, reason: str) -> None:
     with pytest.raises(AwsAccessError) as caught:
         open_with(answer)
     assert str(caught.value) == f"AWS cannot be reached: {reason}; check the network, its proxy and AWS_ENDPOINT_URL"

@@ -134,7 +134,7 @@ def test_what_passes_is_tried_again(first: Reply, ask: Ask) -> None:
     ],
     ids=["throttled", "denied", "expired", "silent", "no XML", "another page", "down", "cut off"],
 )
-def test_what_does_not_pass_is_said(reply: Reply, said: str, action: str, attempts: int, ask: Ask) -> None:
+def test_what_does_not_pass_is_reported(reply: Reply, said: str, action: str, attempts: int, ask: Ask) -> None:
     aws, served = ask({OPERATION: [reply]})
     assert reason(aws) == (said, action)
     assert served.asked.count(OPERATION) == attempts

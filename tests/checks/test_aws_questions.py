@@ -1391,7 +1391,7 @@ class TestRequestingAQuota:
             ),
         ],
     )
-    def test_a_refusal_is_said(self, fails: Fails, reason: str, action: str, aws_with: Open) -> None:
+    def test_a_refusal_is_reported(self, fails: Fails, reason: str, action: str, aws_with: Open) -> None:
         aws = aws_with({self.HISTORY: {"RequestedQuotas": []}, self.REQUEST: fails})
         with pytest.raises(NotAnswered) as caught:
             aws.request_quota("sagemaker", "L-1", 16.0)

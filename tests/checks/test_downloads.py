@@ -53,7 +53,7 @@ from tests.support.tables import row_by_row
         ("echo curl https://example.com", ""),
     ],
 )
-def test_downloads_are_told(text: str, said: str) -> None:
+def test_downloads_are_reported(text: str, said: str) -> None:
     assert [told for each in commands(text) if (told := download(each))] == ([said] if said else [])
 
 

@@ -167,7 +167,7 @@ def test_without_an_answer_nothing_is_claimed(check: str, run: Run, cluster: Ans
 
 
 @pytest.mark.check("existing_cluster_is_active", "fails")
-def test_a_cluster_that_does_not_exist_is_said_once(run: Run, cluster: Answers) -> None:
+def test_a_cluster_that_does_not_exist_is_reported_once(run: Run, cluster: Answers) -> None:
     cluster.eks_cluster = {"platform": None}
     assert everything(run) == [
         (

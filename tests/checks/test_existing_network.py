@@ -452,7 +452,7 @@ def test_a_control_plane_in_one_zone(run: Run, network: Answers) -> None:
 
 
 @pytest.mark.check("existing_subnets_are_private", "fails")
-def test_public_subnets_are_said_once_for_their_table(run: Run, network: Answers) -> None:
+def test_public_subnets_are_reported_once_for_their_table(run: Run, network: Answers) -> None:
     network.route_tables = {VPC: (table("rtb-nodes", NODES6, NODES4, target=IGW), table("rtb-main", is_main=True))}
     assert everything(run) == [
         (

@@ -457,7 +457,7 @@ def test_the_policy_that_bootstrap_policy_writes_passes(run: Run, fake_aws: Fake
     ]
 
 
-def test_refusals_are_told_apart(run: Run, fake_aws: FakeAws) -> None:
+def test_refusals_are_distinguished(run: Run, fake_aws: FakeAws) -> None:
     fake_aws.answers.simulate = {
         "ec2:CreateVpc": denied("ec2:CreateVpc", "explicitDeny"),
         "ec2:CreateSubnet": denied("ec2:CreateSubnet", "explicitDeny"),
@@ -546,7 +546,7 @@ def test_without_a_qualifier_it_is_cdks(tmp_path: Path, text: str | None) -> Non
     assert qualifier(tmp_path) == "hnb659fds"
 
 
-def test_a_role_that_may_do_nothing_is_told_in_one_line(run: Run, fake_aws: FakeAws) -> None:
+def test_a_role_that_may_do_nothing_is_reported_in_one_line(run: Run, fake_aws: FakeAws) -> None:
     actions = {action for each in deployer_actions.TYPES for action in each.actions}
     fake_aws.answers.simulate = {action: denied(action) for action in actions}
     result = run(DEPLOYER)

@@ -165,7 +165,9 @@ class TestWhatIsLeftOut:
         ],
         ids=["kept on", "turned off by name"],
     )
-    def test_said(self, case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws, changes: Mapping[str, Any]) -> None:
+    def test_stated_ones_pass(
+        self, case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws, changes: Mapping[str, Any]
+    ) -> None:
         fake_aws.answers.hyperpod_clusters = (replace(cluster(autoscaled=True), checkpoints_in_memory=True),)
         assert run_check(LEFT_OUT, case_of(changes), fake_aws).status is Status.PASSED
 

@@ -95,7 +95,7 @@ HAS_NO_KEY = f"needs the key that encrypts {NAME}, which is S3's own, got {KEY};
         ({}, {"kms_key_arn": KEY}, (Severity.ERROR, f"{HERE}.kms_key_arn", HAS_NO_KEY)),
     ],
 )
-def test_one_that_does_not_fit_is_told(
+def test_one_that_does_not_fit_is_reported(
     case_of: CaseOf,
     run_check: RunCheck,
     fake_aws: FakeAws,

@@ -198,7 +198,7 @@ def test_size(run: Run, mib: int, messages: int) -> None:
         ]
 
 
-def test_what_every_node_downloads_is_told(run: Run) -> None:
+def test_what_every_node_downloads_is_reported(run: Run) -> None:
     (detail,) = run(STARTS, GOOD).details
     assert detail.text == "lifecycle_scripts/ has 1 file, 0.0 KiB; each new node downloads it"
     (detail,) = run(STARTS, GOOD, **{"steps/a.sh": GOOD}).details
@@ -294,7 +294,7 @@ def test_the_whole_message_of_a_missing_file(run: Run) -> None:
         "echo bash main.sh",
     ],
 )
-def test_what_the_text_does_not_tell_is_left_alone(run: Run, text: str) -> None:
+def test_what_the_text_does_not_name_is_left_alone(run: Run, text: str) -> None:
     assert said(run(CALLS, f"#!/bin/bash\n{text}\n")) == []
 
 
@@ -353,7 +353,7 @@ def test_a_closed_network_has_nothing_to_download_from(
 
 
 @pytest.mark.check("lifecycle_scripts_hold_no_secret", "fails")
-def test_a_secret_is_told_and_never_shown(run: Run) -> None:
+def test_a_secret_is_reported_and_never_shown(run: Run) -> None:
     token = "hf" + "_" + "AbCdEfGhIjKlMnOpQrStUvWxYzAbCdEfGh"
     result = run(
         SECRETS, f"#!/bin/bash\nexport HF_TOKEN={token}\n", **{"node/key.pem": "-----BEGIN " + "PRIVATE KEY-----\n"}

@@ -668,7 +668,7 @@ def test_a_file_system_of_others_that_does_not_serve(
 
 
 @pytest.mark.check("existing_file_systems_serve_the_nodes", "skips")
-def test_a_file_system_whose_network_is_not_told(case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws) -> None:
+def test_a_file_system_whose_network_is_unknown(case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws) -> None:
     serve(fake_aws, *LET_IN)
     fake_aws.answers.interface_groups = NotAnswered("not allowed", action="ec2:DescribeNetworkInterfaces")
     (skipped,) = run_check(EXISTING, case_of(THEIRS), fake_aws).skipped
@@ -730,7 +730,7 @@ def test_a_backup_that_cannot_be_restored(
 
 
 @pytest.mark.check("backups_can_be_restored", "skips")
-def test_a_backup_that_is_not_told(case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws) -> None:
+def test_a_backup_that_cannot_be_read(case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws) -> None:
     fake_aws.answers.lustre_file_systems = ()
     fake_aws.answers.file_system_backup = {"backup-01234567": NotAnswered("not allowed", action="fsx:DescribeBackups")}
     (skipped,) = run_check(BACKUPS, case_of(RESTORED), fake_aws).skipped
@@ -782,7 +782,7 @@ def test_mounted_buckets_elsewhere(
 
 
 @pytest.mark.check("mounted_buckets_are_in_the_region", "skips")
-def test_a_mounted_bucket_that_is_not_told(case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws) -> None:
+def test_a_mounted_bucket_that_is_unknown(case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws) -> None:
     fake_aws.answers.bucket = {"my-runs": NotAnswered("not allowed", action="s3:ListBucket")}
     (skipped,) = run_check(MOUNTED, case_of(MOUNTS), fake_aws).skipped
     assert (skipped.reason, skipped.path) == ("the bucket my-runs: not allowed", "storage.s3[0].bucket")

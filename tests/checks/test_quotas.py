@@ -431,7 +431,7 @@ def test_defaults_hold_a_network_in_a_new_account(case_of: CaseOf, fake_aws: Fak
 
 
 @pytest.mark.check("network_quotas_cover_the_network", "skips")
-def test_each_unread_part_of_the_network_is_told(case_of: CaseOf, fake_aws: FakeAws, run_check: RunCheck) -> None:
+def test_each_unread_part_of_the_network_is_reported(case_of: CaseOf, fake_aws: FakeAws, run_check: RunCheck) -> None:
     case = case_of()
     denied = {
         "vpcs": NotAnswered("not allowed", action="ec2:DescribeVpcs"),

@@ -137,7 +137,7 @@ def test_what_was_found_before_an_answer_was_missing_stays(case: Case) -> None:
     assert result.skipped == (Skipped(reason="access denied", action="ec2:DescribeAvailabilityZones"),)
 
 
-def test_the_same_reason_is_said_once(case: Case) -> None:
+def test_the_same_reason_is_reported_once(case: Case) -> None:
     assert run.run_check(made(error_and_skip), case, FakeAws()).skipped == (Skipped(reason="no answer"),)
 
 

@@ -29,7 +29,7 @@ LETTERS = "AbCdEfGhIjKlMnOpQrStUvWxYzAbCdEfGhIjKlMn"
         ("nv" + "api-" + LETTERS + "0123", "an NVIDIA NGC key"),
     ],
 )
-def test_secrets_are_told_by_line_and_kind(text: str, kind: str) -> None:
+def test_secrets_are_reported_by_line_and_kind(text: str, kind: str) -> None:
     assert list(secrets(f"#!/bin/bash\n\nx={text}; y={text}\n")) == [(3, kind)]
 
 

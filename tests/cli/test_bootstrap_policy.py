@@ -72,7 +72,7 @@ def test_json_has_the_documents_and_the_reasons(run: Run, assembly: Path) -> Non
     assert {each["Sid"] for each in policy["document"]["Statement"]} == set(told["reasons"])
 
 
-def test_what_is_left_out_is_said_with_its_reason(run: Run, tmp_path: Path) -> None:
+def test_what_is_left_out_is_reported_with_its_reason(run: Run, tmp_path: Path) -> None:
     head = written(tmp_path / "groups.out", {"Group": {"Type": "AWS::Logs::LogGroup", "Properties": {}}})
     summary = "omitted: permissions that CloudFormation lists for 1 resource type but these stacks do not need"
     lines = run("bootstrap-policy", "dev", "--head", str(head)).stdout.splitlines()

@@ -45,7 +45,7 @@ def test_nothing_is_deployed(head: Path) -> None:
     assert (done.exit_code, done.stdout.splitlines()[0]) == (0, "dev: Nothing is deployed.")
 
 
-def test_a_plan_tells_and_changes_nothing(head: Path) -> None:
+def test_a_plan_reports_and_changes_nothing(head: Path) -> None:
     done = _run(head, "--plan", aws=Standing())
     assert done.exit_code == 0, done.output
     assert "  loses: dev-storage / It: " in done.stdout

@@ -101,7 +101,7 @@ def test_a_file_that_leads_nowhere_is_refused_and_not_left_out(run: Run, fleet: 
         assert "error environments/nowhere.yaml: does not exist; create it with" in done.stdout
 
 
-def test_a_wrong_fleet_file_is_told_beside_all(run: Run, fleet: Path) -> None:
+def test_a_wrong_fleet_file_is_reported_beside_all(run: Run, fleet: Path) -> None:
     (fleet / "fleet.yaml").write_text(WAVES.replace("[prod]", "[prd]"), encoding="utf-8")
     done = run("validate")
     assert done.exit_code == 1
@@ -112,7 +112,7 @@ def test_a_wrong_fleet_file_is_told_beside_all(run: Run, fleet: Path) -> None:
     assert done.stdout.endswith("\n2 environments: 2 ok, fleet.yaml refused.\n")
 
 
-def test_what_suffices_for_each_and_not_for_both_is_told(run: Run) -> None:
+def test_what_suffices_for_each_and_not_for_both_is_reported(run: Run) -> None:
     found = json.loads(run("validate", "--format", "json").stdout)
     rules = {each["rule"] for row in found["environments"] for each in row["findings"]}
     assert "quotas_suffice_for_all_environments" in rules

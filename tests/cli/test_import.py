@@ -121,7 +121,7 @@ hyperpod:
     assert (workspace / "environments" / "../schemas/environment.schema.json").is_file()
 
 
-def test_what_the_source_does_not_tell_is_missing(run: Run, workspace: Path) -> None:
+def test_what_the_source_does_not_state_is_missing(run: Run, workspace: Path) -> None:
     (workspace / "cluster.json").write_text(REQUEST, encoding="utf-8")
     done = run("import", "cluster.json", "--name", "lab")
     assert done.returncode == 1
@@ -193,7 +193,7 @@ def test_what_is_named(run: Run, workspace: Path, name: str) -> None:
     assert SAYS["named"][name] in said
 
 
-def test_what_validate_refuses_is_said(run: Run, workspace: Path) -> None:
+def test_what_validate_refuses_is_reported(run: Run, workspace: Path) -> None:
     notes = notes_of(run, workspace, group(InstanceType="ml.p5.49xlarge", TrainingPlanArn=PLAN))
     (refused,) = (each for each in notes if each["weight"] == "refused")
     assert refused["path"] == "hyperpod.instance_groups[0].instance_type"

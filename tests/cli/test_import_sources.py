@@ -196,7 +196,7 @@ def test_literals(run: Run, workspace: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["create-cluster", "setup"])
-def test_a_source_that_is_said_to_be_another(run: Run, workspace: Path, kind: str) -> None:
+def test_a_source_that_is_given_as_another(run: Run, workspace: Path, kind: str) -> None:
     name = "Terraform, everything existing"
     (workspace / "x.json").write_text(SOURCES[name]["text"], encoding="utf-8")
     done = run("import", "x.json", *WORDS, "--from", kind)

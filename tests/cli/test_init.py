@@ -282,7 +282,7 @@ FIRST_ZONE = (
         ),
     ],
 )
-def test_a_wrong_answer_is_told_once_and_by_its_options(
+def test_a_wrong_answer_is_reported_once_and_by_its_options(
     run: Run, workspace: Path, arguments: tuple[str, ...], said: tuple[str, ...]
 ) -> None:
     done = run("init", "lab", "--region", "us-east-1", "--account", ACCOUNT, *arguments)

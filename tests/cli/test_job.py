@@ -133,7 +133,7 @@ def test_two_teams_fill_the_cluster_by_borrowing(run: Run, workspace: Path, proj
     ]
 
 
-def test_who_had_to_stop_is_told_at_the_end(run: Run, workspace: Path, project: Path) -> None:
+def test_who_had_to_stop_is_reported_at_the_end(run: Run, workspace: Path, project: Path) -> None:
     smith = _smith(workspace, project)
     text = _fsdp(project, "john").replace("nodes: 2", "nodes: 3")
     done = run("job", "admit", "dev", smith, str(_job(workspace, text)))

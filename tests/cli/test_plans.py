@@ -248,7 +248,7 @@ def test_a_quota_refusal_is_never_nothing(
     ]
 
 
-def test_what_is_not_answered_is_said(run: Plans, aws: Account) -> None:
+def test_what_is_not_answered_is_reported(run: Plans, aws: Account) -> None:
     missing = NotAnswered("no permission to search", action="sagemaker:SearchTrainingPlanOfferings")
     aws.answers.training_plan_offerings = missing
     done = run("search", *P5, "--days", "1..7")
@@ -536,7 +536,7 @@ def test_record_again(run: Plans, aws: Account) -> None:
     assert told["record"]["recorded"] == "2026-11-24"
 
 
-def test_a_record_that_contradicts_is_written_and_said(run: Plans, aws: Account) -> None:
+def test_a_record_that_contradicts_is_written_and_reported(run: Plans, aws: Account) -> None:
     aws.answers.training_plan = {ARN: plan(block={"availability_zone_id": "use1-az4"})}
     done = run("record", "prod")
     assert done.exit_code == 1

@@ -244,7 +244,7 @@ def test_an_open_request_that_is_not_needed_is_shown_too(invoke: Invoke, aws: Wr
     assert lines(done.stdout)[-1] == "3 PENDING 0123abcd unknown none ml.p5.48xlarge for cluster usage"
 
 
-def test_a_denied_request_is_asked_again_and_told(invoke: Invoke, aws: WritableAws) -> None:
+def test_a_denied_request_is_asked_again_and_reported(invoke: Invoke, aws: WritableAws) -> None:
     let(aws, 0)
     aws.answers.quota_requests["sagemaker", P5_CODE] = (opened(status="DENIED"),)  # type: ignore[index]
     done = invoke("request", "prod", "--yes")

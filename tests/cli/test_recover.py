@@ -131,7 +131,7 @@ def test_nothing_is_deployed(head: Path) -> None:
     assert (done.exit_code, done.stdout.splitlines()[0]) == (0, "dev: Nothing needs to be recovered.")
 
 
-def test_a_look_tells_and_changes_nothing(head: Path) -> None:
+def test_a_look_reports_and_changes_nothing(head: Path) -> None:
     done = _run(head, "--plan", aws=Stuck())
     assert done.exit_code == 0, done.output
     assert done.stdout.splitlines()[:4] == [
@@ -144,7 +144,7 @@ def test_a_look_tells_and_changes_nothing(head: Path) -> None:
     assert [(each["stack"], each["way"]) for each in told["stacks"]] == [("dev-storage", "continue_rollback")]
 
 
-def test_what_could_not_be_read_is_said(head: Path) -> None:
+def test_what_could_not_be_read_is_reported(head: Path) -> None:
     done = _run(head, "--plan", aws=Denied())
     note = "note: what deleted stacks left behind could not be read: no permission for cloudformation:ListStacks"
     assert (done.exit_code, done.stdout.splitlines()[-1]) == (0, note)

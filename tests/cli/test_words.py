@@ -167,7 +167,7 @@ PLACES = [
 
 
 @pytest.mark.parametrize(("files", "arguments", "said"), PLACES)
-def test_a_cdk_cli_without_an_app_is_told_where_one_is(
+def test_a_cdk_cli_without_an_app_gets_the_place_of_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], arguments: list[str], said: str
 ) -> None:
     here = tmp_path / "here"

@@ -122,7 +122,7 @@ storage:
     )
 
 
-def test_a_type_without_a_number_is_said_and_not_counted(environment_of: Environments) -> None:
+def test_a_type_without_a_number_is_reported_and_not_counted(environment_of: Environments) -> None:
     stated = "instance_types: {ml.p9.48xlarge: {vcpu: 1, memory_gib: 1}}\n"
     budget = node_budget(environment_of(stated + HEAD + P5.replace("ml.p5.48xlarge", "ml.p9.48xlarge")))
     assert budget.needs == ()

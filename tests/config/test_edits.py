@@ -110,7 +110,7 @@ def test_one_value_is_set(before: str, path: DataPath, value: str, after: str) -
         ),
     ],
 )
-def test_what_cannot_be_set_is_said(text: str, path: DataPath, said: str) -> None:
+def test_what_cannot_be_set_is_reported(text: str, path: DataPath, said: str) -> None:
     with pytest.raises(EditError) as caught:
         with_value(text, path, "1.34")
     assert str(caught.value) == said

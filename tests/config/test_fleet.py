@@ -158,7 +158,7 @@ def test_a_soak_at_its_bounds(minutes: int) -> None:
     assert read_fleet(FILE, NAMES, text=one(soak_minutes=minutes)).waves[0].soak_minutes == minutes
 
 
-def test_everything_is_said_at_once() -> None:
+def test_everything_is_reported_at_once() -> None:
     text = "waves:\n  - {name: A, environments: [staging], soak: 1}\n  - {name: b, environments: [], approval: yes}\n"
     assert [line.partition(": ")[0] for line in refused(text)] == [
         "fleet.yaml:2 waves[0].name",

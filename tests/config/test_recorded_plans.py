@@ -197,12 +197,12 @@ CONTRADICTIONS: Mapping[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", CONTRADICTIONS)
-def test_what_contradicts_the_file_is_said_once(judge: Judge, case: str) -> None:
+def test_what_contradicts_the_file_is_reported_once(judge: Judge, case: str) -> None:
     document, says = CONTRADICTIONS[case]
     assert judge(document) == [says]
 
 
-def test_what_is_not_known_is_not_said(judge: Judge, changed: Changed) -> None:
+def test_what_is_not_known_is_not_reported(judge: Judge, changed: Changed) -> None:
     assert judge(record(block={"availability_zone_id": ""})) == []
     assert judge(record(blocks=[])) == []
     assert judge(record(target_resources=[])) == []

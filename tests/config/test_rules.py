@@ -131,7 +131,7 @@ def test_addresses_of_nodes_with_efa_only(changed: Changed, load: Load, refuse: 
     assert load(frugal.replace("node_recovery: automatic", "node_recovery: none")).warnings == ()
 
 
-def test_groups_of_two_zones_that_a_label_tells_apart(changed: Changed, load: Load) -> None:
+def test_groups_of_two_zones_that_a_label_distinguishes(changed: Changed, load: Load) -> None:
     more = "ml.p5.48xlarge, count: 1, availability_zone_id: use1-az4, capacity: on_demand"
     apart = {
         "    - name: system\n": (

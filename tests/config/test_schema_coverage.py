@@ -93,7 +93,7 @@ def test_every_property_of_another_type_is_decided_once(resource_type: str) -> N
 
 
 @pytest.mark.parametrize("resource_type", OTHERS)
-def test_what_is_said_of_another_type_is_true(environments: list[Synthesized], resource_type: str) -> None:
+def test_what_is_reported_about_another_type_is_true(environments: list[Synthesized], resource_type: str) -> None:
     written = written_of(environments, resource_type)
     stated = decided(resource_type)
     assert [name for name, how in stated.items() if how != "left_out" and name not in written] == [], "in no template"

@@ -95,7 +95,7 @@ def test_a_plan_of_the_same_file_twice_is_one(make: Make) -> None:
     assert found_together([one, one]) == []
 
 
-def test_blocks_that_overlap_are_said_once(make: Make) -> None:
+def test_blocks_that_overlap_are_reported_once(make: Make) -> None:
     files = [make("one"), make("two")]
     rules = [each.rule for each in found_together(files)]
     assert rules.count("blocks_overlap_no_other_environment") == 1
@@ -246,7 +246,7 @@ def test_what_environments_need_together_is_compared_with_the_account(name: str,
 
 
 @pytest.mark.parametrize("value", [None, 4])
-def test_a_quota_that_not_all_were_told_is_judged_without_aws(value: float | None, make: Make) -> None:
+def test_a_quota_that_not_all_could_read_is_judged_without_aws(value: float | None, make: Make) -> None:
     one, two = make("one"), make("two", **apart(1))
     (shared,) = [each for each in shared_quotas([one, two]) if each.users[0][1].name == P5]
     reports = {one.file: told(one, 4, 0)} | ({two.file: told(two, None, 0)} if value is None else {})

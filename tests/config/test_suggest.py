@@ -79,7 +79,7 @@ def written_at(place: str, keys: Sequence[str]) -> dict[str, Any]:
     return dict(data)
 
 
-def test_a_key_of_ours_in_another_section_is_told_its_own() -> None:
+def test_a_key_of_ours_in_another_section_gets_its_own_named() -> None:
     """Some of the file's keys in every section that has no such name."""
     chance = random.Random(15)  # noqa: S311 - the same keys every time
     sections = dict(sections_of("", Environment))

@@ -279,7 +279,7 @@ class TestLife:
         assert len(needed) == 2
         assert set(needed) <= set(resource(stack)["DependsOn"])
 
-    def test_waits_for_whatever_it_is_told(self, stack: cdk.Stack, cluster: Make) -> None:
+    def test_waits_for_whatever_it_depends_on(self, stack: cdk.Stack, cluster: Make) -> None:
         made = cluster()
         rule = cdk.CfnResource(stack, "Rule", type="AWS::SNS::Topic")
         chart = cdk.CfnResource(stack, "Chart", type="AWS::SQS::Queue")

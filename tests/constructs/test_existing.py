@@ -294,7 +294,7 @@ def test_governance_without_its_addon_starts_with_the_policy() -> None:
     assert "DependsOn" not in policy
 
 
-def test_the_named_oidc_provider_tells_its_issuer() -> None:
+def test_the_named_oidc_provider_shows_its_issuer() -> None:
     provider = joined(stack(), oidc_provider_arn=OIDC).oidc_provider
     assert provider is not None
     assert (provider.arn, provider.issuer) == (OIDC, "oidc.eks.us-east-1.amazonaws.com/id/0123456789ABCDEF")

@@ -99,7 +99,7 @@ def test_roles_are_taken_by_these_service_accounts_and_no_other() -> None:
     }
 
 
-def test_the_addon_is_told_its_roles_and_its_bucket() -> None:
+def test_the_addon_gets_its_roles_and_its_bucket() -> None:
     stack = stack_with(gated_models=True)
     roles = {name[len("Operator") : -8]: name for name in resources(stack, "AWS::IAM::Role")}
     (bucket,) = resources(stack, "AWS::S3::Bucket")

@@ -228,7 +228,7 @@ class TestBucketName:
         ]
         assert name == {"Fn::Join": ["", parts]}
 
-    def test_holds_the_stack_name_unless_told(self, stack: cdk.Stack) -> None:
+    def test_holds_the_stack_name_unless_another_is_given(self, stack: cdk.Stack) -> None:
         LifecycleScripts(stack, "Scripts")
 
         name = resources(stack)[BUCKET]["Properties"]["BucketName"]

@@ -275,7 +275,7 @@ def _subnet_ids(cluster: dict[str, Any]) -> list[dict[str, str]]:
     return ids
 
 
-def test_subnets_and_tables_are_told_by_zone() -> None:
+def test_subnets_and_tables_are_listed_by_zone() -> None:
     own = stack()
     net = Network(own, "Network", vpc_cidr="10.192.0.0/16", availability_zones=ZONES)
 

@@ -240,7 +240,7 @@ def test_a_key_beside_a_topic_that_exists() -> None:
     assert str(caught.value) == f"{said} set the key on that topic itself"
 
 
-def test_a_channel_is_told_and_may_ask_nothing() -> None:
+def test_a_channel_gets_messages_and_may_ask_nothing() -> None:
     found = resources(slack=SlackChannel(workspace_id="T0123ABCD", channel_id="C0123ABCD"))
     (channel,) = of_type(found, "AWS::Chatbot::SlackChannelConfiguration")
     (topic,) = [name for name, each in found.items() if each["Type"] == "AWS::SNS::Topic"]
@@ -253,7 +253,7 @@ def test_a_channel_is_told_and_may_ask_nothing() -> None:
     assert '"chat":true' in json.dumps(function["Environment"]).replace("\\", "")
 
 
-def test_a_budget_is_told_by_the_topic_and_can_take_anothers_place() -> None:
+def test_a_budget_notifies_the_topic_and_can_take_anothers_place() -> None:
     found = resources(monthly_budget_usd=50000)
     (budget,) = of_type(found, "AWS::Budgets::Budget")
     (topic,) = [name for name, each in found.items() if each["Type"] == "AWS::SNS::Topic"]

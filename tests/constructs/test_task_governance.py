@@ -255,7 +255,7 @@ def test_descriptions_and_a_quota_out_of_force() -> None:
     assert properties(resources, "AWS::SageMaker::ClusterSchedulerConfig")["Description"] == "ours"
 
 
-def test_what_is_not_said_is_sent_as_its_default() -> None:
+def test_what_is_not_given_is_sent_as_its_default() -> None:
     resources = template(teams=[team()])
 
     quota = properties(resources, "AWS::SageMaker::ComputeQuota")

@@ -337,7 +337,7 @@ def test_the_engines_errors_and_warnings_come_through(write: Write) -> None:
         "Queue": {
             "Type": "AWS::SQS::Queue",
             "Metadata": {"aws:cdk:path": "prod/platform/Queue/Resource"},
-            "Properties": {"Colour": "red"},
+            "Properties": {"Color": "red"},
         },
         "Function": {
             "Type": "AWS::Lambda::Function",
@@ -352,31 +352,31 @@ def test_the_engines_errors_and_warnings_come_through(write: Write) -> None:
     path = write("q", resources)
 
     found = check_templates([path], region="us-east-1")
-    (unknown,) = [each for each in found if "Colour" in each.message]
+    (unknown,) = [each for each in found if "Color" in each.message]
     assert unknown.severity is Severity.ERROR
     assert unknown.path.startswith("prod/platform/Queue/Resource")
     assert (unknown.file, unknown.line) == (str(path), 9)
     assert any("python3.6" in each.message for each in found)
 
 
-def test_a_cluster_of_many_groups_is_read_in_pieces_and_told_as_one(write: Write) -> None:
+def test_a_cluster_of_many_groups_is_read_in_pieces_and_reported_as_one(write: Write) -> None:
     def many(resources: dict[str, Any]) -> None:
         properties = resources["Cluster"]["Properties"]
         (group,) = properties["InstanceGroups"]
-        properties["Colour"] = "red"
+        properties["Color"] = "red"
         properties["InstanceGroups"] = [{**group, "InstanceGroupName": f"group-{index}"} for index in range(25)]
-        properties["InstanceGroups"][7]["Colour"] = properties["InstanceGroups"][23]["Colour"] = "red"
+        properties["InstanceGroups"][7]["Color"] = properties["InstanceGroups"][23]["Color"] = "red"
 
-    found = [each for each in check_templates([write("c", changed(CLUSTER, many))]) if "Colour" in each.message]
+    found = [each for each in check_templates([write("c", changed(CLUSTER, many))]) if "Color" in each.message]
 
     assert sorted((each.path, each.line) for each in found) == [
-        ("Cluster Properties.Colour", None),
-        ("Cluster Properties.InstanceGroups.23.Colour", None),
-        ("Cluster Properties.InstanceGroups.7.Colour", None),
+        ("Cluster Properties.Color", None),
+        ("Cluster Properties.InstanceGroups.23.Color", None),
+        ("Cluster Properties.InstanceGroups.7.Color", None),
     ]
 
 
-def test_regions_are_told_apart(write: Write) -> None:
+def test_regions_are_distinguished(write: Write) -> None:
     policy = {
         "Policy": {
             "Type": "AWS::SageMaker::ClusterSchedulerConfig",

@@ -283,7 +283,7 @@ def test_use_divides_the_cost_beside_the_quotas(folder: Path) -> None:
     ]
 
 
-def test_periods_without_data_are_told(folder: Path) -> None:
+def test_periods_without_data_are_reported(folder: Path) -> None:
     missing = "Missing data periods\n2026-11-01 00:00:00 to 2026-11-01 06:00:00\n"
     usage = read_usage(report(*ROWS, missing=missing), where="usage.csv")
     assert usage.missing == ("2026-11-01 00:00:00 to 2026-11-01 06:00:00",)

@@ -412,7 +412,7 @@ def test_errors_that_stay_end_the_wait(world: World, code: str, reason: str) -> 
     assert world.clock.seconds <= PATIENCE_SECONDS
 
 
-def test_nodes_without_an_instance_are_not_asked_for_where_aws_does_not_tell_them(world: World) -> None:
+def test_nodes_without_an_instance_are_not_asked_for_where_aws_does_not_list_them(world: World) -> None:
     world.sagemaker.faults["ListClusterNodes"] = ["ValidationException"]
     assert world.send("Create", properties())["Data"]["RunningNodes"] == "2"
     world.answers.clear()

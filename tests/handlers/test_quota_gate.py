@@ -230,7 +230,7 @@ def test_a_value_that_aws_does_not_know_is_said_and_refuses_nothing() -> None:
     )
 
 
-def test_warn_mode_only_tells() -> None:
+def test_warn_mode_only_reports() -> None:
     answer = answer_to(event(wanted=properties(p5(16), vpcs(), mode="warn")), FakeApi(vpc_stacks=["other"] * 5))
     assert answer["Status"] == "SUCCESS"
     assert answer["Data"] == {"Findings": f"{P5_FINDING}\n{VPC_FINDING}", "Skipped": "none", "Compared": "2"}

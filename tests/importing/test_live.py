@@ -110,7 +110,7 @@ PLANTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", PLANTS)
-def test_what_is_said_of_another_cluster(name: str, tmp_path: Path) -> None:
+def test_what_is_reported_about_another_cluster(name: str, tmp_path: Path) -> None:
     """Against the cluster above: what is said more, and what less."""
     found, text = read(tmp_path, **{**NO_STORAGE, **PLANTS[name]})
     plain, plain_text = read(tmp_path, **NO_STORAGE)
@@ -239,7 +239,7 @@ def test_a_cluster_without_an_arn_has_no_provider_that_is_known(tmp_path: Path) 
     assert found.passed is not True
 
 
-def test_a_cluster_that_does_not_tell_its_name_has_the_one_it_was_asked_by(tmp_path: Path) -> None:
+def test_a_cluster_that_does_not_state_its_name_has_the_one_it_was_asked_by(tmp_path: Path) -> None:
     lost = described()
     del lost["ClusterName"]
     assert read(tmp_path, **NO_STORAGE, sagemaker_DescribeCluster=lost)[1] == read(tmp_path, **NO_STORAGE)[1]

@@ -215,7 +215,7 @@ def test_what_stood_before_the_module(tmp_path: Path) -> None:
     assert "usw2-az2: subnet-0a1b2c3d4e5f67890" in text
 
 
-def test_what_the_state_does_not_tell_is_missing(tmp_path: Path) -> None:
+def test_what_the_state_does_not_show_is_missing(tmp_path: Path) -> None:
     found, _ = read(tmp_path, with_resources(without="aws_eks_cluster"))
     missing = [each.path for each in found.notes if each.weight == "missing"]
     assert missing == ["eks.kubernetes_version", "eks.existing.security_group_id"]

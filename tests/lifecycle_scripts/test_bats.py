@@ -78,7 +78,7 @@ def test_without_namespaces(project: Path) -> None:
     assert (done.returncode, report(done)) == (0, (3, []))
 
 
-def test_a_test_that_fails_is_told(project: Path, tmp_path: Path) -> None:
+def test_a_test_that_fails_is_reported(project: Path, tmp_path: Path) -> None:
     file = tmp_path / "fails.bats"
     file.write_text(
         f'load {HERE}/sandbox\n@test "fails" {{\n  put /a b\n  holds /a c\n}}\n@test "skips" {{\n  skip\n}}\n'

@@ -142,7 +142,7 @@ def test_one_that_is_over(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("plan", "untold"),
+    ("plan", "unshown"),
     [
         ({"TargetResources": []}, ["the target resources of the plan"]),
         ({"TargetResources": None}, ["the target resources of the plan"]),
@@ -153,14 +153,14 @@ def test_one_that_is_over(run: Run) -> None:
         ({"AvailableInstanceCount": None}, ["the number of available instances of the plan"]),
     ],
 )
-def test_what_aws_leaves_out_fits_nothing(run: Run, plan: dict[str, Any], untold: list[str]) -> None:
+def test_what_aws_leaves_out_fits_nothing(run: Run, plan: dict[str, Any], unshown: list[str]) -> None:
     answers = script(dict(plan))
     found = json.loads(run("h100", "h100-may", "--format", "json", aws=answers).stdout)
-    assert (found["passed"], [each["what"] for each in found["skipped"]]) == (None, untold)
+    assert (found["passed"], [each["what"] for each in found["skipped"]]) == (None, unshown)
     assert found["verdict"] == "h100-may fits h100, as far as AWS shows."
     done = run("h100", "h100-may", "--strict", aws=answers)
     assert done.exit_code == 1
-    assert f"skipped {untold[0]}" in done.output
+    assert f"skipped {unshown[0]}" in done.output
 
 
 @pytest.mark.parametrize("lost", ["CurrentCount", "InstanceGroupName"])

@@ -126,7 +126,7 @@ def does(run: Runs, cluster: Cluster, verb: str, *words: str, typed: str = "") -
     return run(verb, *words, aws=script(eks_DescribeCluster=cluster.described), typed=typed)
 
 
-def test_a_cordon_is_told_done_and_taken_back_without_a_question(run: Runs, cluster: Cluster) -> None:
+def test_a_cordon_is_shown_done_and_taken_back_without_a_question(run: Runs, cluster: Cluster) -> None:
     done = does(run, cluster, "cordon", f"hyperpod-{NODE}")
     assert done.exit_code == 0
     assert done.stdout == (
@@ -185,7 +185,7 @@ def test_what_hyperpod_cordoned_itself_is_uncordoned_only_by_somebody_who_types_
         ({"GET": 500}, "answered HTTP 500"),
     ],
 )
-def test_who_cannot_reach_it_is_told_in_one_line(
+def test_who_cannot_reach_it_is_reported_in_one_line(
     run: Runs, cluster: Cluster, statuses: dict[str, int], said: str
 ) -> None:
     cluster.statuses = statuses
@@ -257,7 +257,7 @@ def test_a_reboot_names_what_runs_there(run: Runs, cluster: Cluster) -> None:
     ]
 
 
-def test_a_reboot_goes_on_where_kubernetes_does_not_tell(run: Runs) -> None:
+def test_a_reboot_goes_on_where_kubernetes_does_not_answer(run: Runs) -> None:
     aws = script(eks_DescribeCluster=Fails("AccessDeniedException", "no", 403))
     done = run("reboot", NODE, "--confirm", NODE, "--format", "json", aws=aws)
     found = json.loads(done.stdout)

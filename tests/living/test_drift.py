@@ -273,7 +273,7 @@ def test_an_instance_type_cannot_be_set_back() -> None:
     assert only(account.drift()).next.effect == "fails"
 
 
-def test_a_group_made_by_hand_is_said_once() -> None:
+def test_a_group_made_by_hand_is_reported_once() -> None:
     account = Account()
     _made_by_hand(account)
     difference = only(account.drift())
@@ -300,7 +300,7 @@ def test_a_group_made_by_hand_is_said_once() -> None:
     assert account.drift().verdict == "2 differences; the next deployment removes at least 4 nodes."
 
 
-def test_a_group_deleted_by_hand_is_said_once() -> None:
+def test_a_group_deleted_by_hand_is_reported_once() -> None:
     account = Account()
     _deleted_by_hand(account)
     difference = only(account.drift())
@@ -331,7 +331,7 @@ def test_tags() -> None:
 
 
 @pytest.mark.parametrize("name", ["AutoScaling", "TieredStorageConfig"])
-def test_what_an_update_leaves_out_is_not_said_to_go(name: str) -> None:
+def test_what_an_update_leaves_out_is_not_reported_as_removed(name: str) -> None:
     """UpdateCluster turns it off by its mode; of a request without it no page tells anything."""
     account = Account()
     account.cluster[name] = {"Mode": "Enable"}
@@ -357,7 +357,7 @@ def test_what_an_update_leaves_out_is_not_said_to_go(name: str) -> None:
         ),
     ],
 )
-def test_what_the_file_leaves_out_again_is_not_said_to_go(
+def test_what_the_file_leaves_out_again_is_not_reported_as_removed(
     path: str, deployed: dict[str, Any], actual: dict[str, Any]
 ) -> None:
     account = Account()
@@ -389,7 +389,7 @@ def test_what_the_file_leaves_out_again_is_not_said_to_go(
         ),
     ],
 )
-def test_what_a_group_of_the_file_leaves_out_is_not_said_to_go(
+def test_what_a_group_of_the_file_leaves_out_is_not_reported_as_removed(
     group: str, by_hand: dict[str, Any], path: str, effect: str
 ) -> None:
     account = Account()

@@ -278,7 +278,7 @@ def test_what_went_through_although_its_answer_was_lost_is_not_bought_again(run:
     assert f"  was extended at {at} by 7 days (Scheduled, payment Paid)\n" in again.stdout
 
 
-def test_an_offer_that_is_gone_since_it_was_bought_is_told(run: Runs) -> None:
+def test_an_offer_that_is_gone_since_it_was_bought_is_reported(run: Runs) -> None:
     aws = script(SearchTrainingPlanOfferings=_gone, DescribeTrainingPlanExtensionHistory=_history(BOUGHT))
     done = run("--buy", "tpeo-7", "--confirm", "h100-april", aws=aws)
     assert (done.exit_code, run.bought) == (0, [])
@@ -403,7 +403,7 @@ def test_what_is_not_answered_is_skipped(run: Runs, call: str, what: str) -> Non
         ((), "1 extension on offer for 1 plan.", ""),
     ],
 )
-def test_what_aws_does_not_tell_is_not_nothing(run: Runs, denied: tuple[int, ...], verdict: str, line: str) -> None:
+def test_what_aws_does_not_show_is_not_nothing(run: Runs, denied: tuple[int, ...], verdict: str, line: str) -> None:
     def search(params: Mapping[str, Any]) -> Any:
         days = params["DurationHours"] // 24
         refused = Fails("AccessDeniedException", "no", 403)
@@ -416,7 +416,7 @@ def test_what_aws_does_not_tell_is_not_nothing(run: Runs, denied: tuple[int, ...
     assert "no extension is offered" not in done.stdout
 
 
-def test_a_plan_whose_end_is_not_told_is_not_clean(run: Runs) -> None:
+def test_a_plan_whose_end_is_unknown_is_not_clean(run: Runs) -> None:
     answers = script()
     del answers["sagemaker:DescribeTrainingPlan"]["EndTime"]
     done = run("--days", "7", aws=answers)

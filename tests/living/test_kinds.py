@@ -941,7 +941,7 @@ def test_no_value_of_a_variable_is_shown_that_no_template_has() -> None:
 
 
 @pytest.mark.parametrize("code", [{"ZipFile": "x = 1"}, {"ImageUri": "an image"}])
-def test_code_that_only_its_hash_tells_is_skipped(code: dict[str, str]) -> None:
+def test_code_of_which_only_its_hash_is_known_is_skipped(code: dict[str, str]) -> None:
     account = Account()
     for templates in (account.deployed, account.head):
         templates["dev-foundation"]["Resources"]["Function"]["Properties"]["Code"] = code
@@ -951,7 +951,7 @@ def test_code_that_only_its_hash_tells_is_skipped(code: dict[str, str]) -> None:
     assert skipped.reason == "its code is in the template or in an image, and Lambda shows only a hash of that"
 
 
-def test_variables_that_lambda_does_not_tell_are_skipped() -> None:
+def test_variables_that_lambda_does_not_show_are_skipped() -> None:
     """FunctionConfiguration, EnvironmentResponse: Error where the key of the variables cannot be used."""
     account = Account()
     account.more["lambda:GetFunction"]["Configuration"]["Environment"] = {"Error": {"ErrorCode": "AccessDenied"}}

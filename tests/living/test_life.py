@@ -120,7 +120,7 @@ def test_status_of_what_was_just_deployed_is_well(tmp_path: Path, monkeypatch: p
 
 @pytest.mark.examples
 @pytest.mark.timeout(900)
-def test_what_is_said_of_planted_drift_is_what_the_next_deployment_does(
+def test_what_is_reported_about_planted_drift_is_what_the_next_deployment_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Groups are scaled and labelled beside the file; then the file changes another part of the cluster."""

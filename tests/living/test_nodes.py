@@ -273,7 +273,7 @@ class TestRefusals:
 
 
 class TestReplace:
-    def test_what_it_takes_is_told_before_the_node_is_typed(self, run: Runs) -> None:
+    def test_what_it_takes_is_shown_before_the_node_is_typed(self, run: Runs) -> None:
         done = run("replace", FAILED, typed=f"{FAILED}\n")
         assert done.exit_code == 0, done.output
         assert done.stdout == (
@@ -322,7 +322,7 @@ class TestReplace:
         )
         assert done.exit_code == 0
 
-    def test_karpenter_and_a_whole_group_are_told(self, run: Runs) -> None:
+    def test_karpenter_and_a_whole_group_are_reported(self, run: Runs) -> None:
         aws = script()
         aws["sagemaker:DescribeCluster"]["AutoScaling"] = {"Mode": "Enable", "Status": "InService"}
         aws["sagemaker:DescribeCluster"]["InstanceGroups"][1]["CurrentCount"] = 1

@@ -186,7 +186,7 @@ def test_nothing_of_a_secret_is_shown() -> None:
         ("unreachable", "the API server of EKS cluster dev-eks is not reachable from here"),
     ],
 )
-def test_what_the_server_does_not_tell_is_skipped(how: str, reason: str) -> None:
+def test_what_the_server_does_not_show_is_skipped(how: str, reason: str) -> None:
     found = look(Server(Account().aws(), kept(), refuses=how))
     assert (found.passed, found.differences, [each.reason for each in found.skipped]) == (None, (), [reason])
 

@@ -510,7 +510,7 @@ def test_each_row_is_contradicted_once(seen: Observed, said: list[tuple[str, str
     assert [(each.table, each.row, each.observed) for each in found] == said
 
 
-def test_the_deviations_of_an_account_are_told() -> None:
+def test_the_deviations_of_an_account_are_reported() -> None:
     found = observed(account())
     assert [(each.table, each.row) for each in found.deviations if each.table in ("durations", "messages")] == [
         ("messages", f"{EIP} CREATE_FAILED")
@@ -573,7 +573,7 @@ def test_a_file_that_is_no_bundle_is_refused_in_one_line(content: str | bytes, s
     assert len(line) < len(str(file)) + 400
 
 
-def test_a_file_that_is_not_there_is_said_in_one_line(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_reported_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(BundleError, match=r"bundle.json: cannot be read: No such file"):
         read_bundle(tmp_path / "bundle.json")
     (tmp_path / "large.json").touch()
@@ -583,7 +583,7 @@ def test_a_file_that_is_not_there_is_said_in_one_line(tmp_path: Path) -> None:
         read_bundle(tmp_path / "large.json")
 
 
-def test_of_a_group_that_comes_or_goes_nothing_was_foretold() -> None:
+def test_of_a_group_that_comes_or_goes_nothing_was_predicted() -> None:
     kind = "AWS::SageMaker::Cluster"
     properties = [
         json.dumps({"AutoScaling": {"Mode": "Enable"}, "NodeRecovery": recovery, "InstanceGroups": groups})
@@ -599,7 +599,7 @@ def test_of_a_group_that_comes_or_goes_nothing_was_foretold() -> None:
     assert [(each.places, each.outcome) for each in found.updates] == [(("NodeRecovery",), "in place")]
 
 
-def test_a_time_that_cannot_be_told_is_no_row() -> None:
+def test_a_time_that_cannot_be_computed_is_no_row() -> None:
     happened = Happened(deployed=Assembly(environment="dev", stacks=()), redactor=Redactor())
     ended = event("Eks", EKS, "CREATE_COMPLETE", 10)
     ended["Timestamp"] = ended["Timestamp"].replace(tzinfo=None)

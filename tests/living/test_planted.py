@@ -494,7 +494,7 @@ def _compared(said: Drift, after: Drift) -> None:
 
 @pytest.mark.examples
 @pytest.mark.timeout(900)
-def test_each_is_found_once_and_becomes_what_was_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_is_found_once_and_becomes_what_was_announced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with living(tmp_path, monkeypatch, text=TEXT) as life:
         assert look(life).differences == ()
         account = Account(life)
@@ -607,7 +607,7 @@ def _quota_of_blue(data: dict[str, Any]) -> None:
 
 @pytest.mark.examples
 @pytest.mark.timeout(900)
-def test_what_is_said_to_fail_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_reported_as_failing_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What somebody made, and the file makes, too; what somebody deleted, and the file changes."""
     with living(tmp_path, monkeypatch, text=TEXT) as life:
         account = Account(life)

@@ -448,7 +448,7 @@ Of the file as it was deployed it is "nothing", of all.
 @pytest.mark.examples
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", TABLE)
-def test_each_is_found_once_and_becomes_what_was_said(
+def test_each_is_found_once_and_becomes_what_was_announced(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with living(tmp_path, monkeypatch, text=as_it_ships(PROJECT / ENVIRONMENTS[name])) as life:

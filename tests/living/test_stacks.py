@@ -119,7 +119,7 @@ def test_who_changed_a_setting_is_not_known_where_the_template_changes_too() -> 
 
 
 @pytest.mark.parametrize(
-    ("statements", "is_told"),
+    ("statements", "is_reported"),
     [
         ([KEEPS], True),
         ([ALLOWS_ALL, KEEPS], True),
@@ -130,12 +130,12 @@ def test_who_changed_a_setting_is_not_known_where_the_template_changes_too() -> 
         ([{**ALLOWS_ALL, "Action": ["Update:*"]}, {**ALLOWS_ALL, "Action": "Update:Modify"}], False),
     ],
 )
-def test_a_policy_is_told_where_it_refuses_something(statements: list[dict[str, Any]], is_told: bool) -> None:  # noqa: FBT001
+def test_a_policy_is_reported_where_it_refuses_something(statements: list[dict[str, Any]], is_reported: bool) -> None:  # noqa: FBT001
     account = Account()
     account.more["cloudformation:GetStackPolicy"] = {"StackPolicyBody": json.dumps({"Statement": statements})}
     found = account.drift()
     refuses = "CloudFormation refuses every update of a resource that the policy does not allow, and rolls back."
-    if not is_told:
+    if not is_reported:
         assert (found.differences, found.passed) == ((), True)
         return
     each = only(found)
@@ -193,7 +193,7 @@ def test_what_an_option_of_the_cdk_cli_may_have_set_is_a_note() -> None:
 
 @pytest.mark.examples
 @pytest.mark.timeout(900)
-def test_what_is_said_of_stacks_is_what_the_next_deployment_does(
+def test_what_is_reported_about_stacks_is_what_the_next_deployment_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file is as it was deployed: nothing but the stacks themselves changes."""

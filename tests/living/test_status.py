@@ -402,7 +402,7 @@ def test_what_is_wrong_is_in_the_verdict(edit: Callable[[dict[str, Any]], object
 QUOTA_ALARM = "dev-hyperpod-quota-ml.p5.48xlarge"
 
 
-def test_an_alarm_that_is_only_advice_is_said_and_fails_nothing() -> None:
+def test_an_alarm_that_is_only_advice_is_reported_and_fails_nothing() -> None:
     """A quota that was granted for just this cluster is used up from the first deployment on."""
     script = well()
     script["cloudwatch:DescribeAlarms"]["MetricAlarms"].append(_alarm(QUOTA_ALARM, "ALARM"))
@@ -483,7 +483,7 @@ def test_what_of_the_file_is_not_there_is_named(wanted: dict[str, Any], missing:
     assert found.verdict == f"3 of 6 nodes run; of the file, {missing[0]} is not in AWS."
 
 
-def test_a_file_system_that_is_joined_is_told_by_its_id() -> None:
+def test_a_file_system_that_is_joined_is_named_by_its_id() -> None:
     script = answers()
     script["fsx:DescribeFileSystems"]["FileSystems"].append(
         {"FileSystemId": JOINED, "Lifecycle": "AVAILABLE", "StorageCapacity": 1200, "Tags": []}
@@ -544,7 +544,7 @@ def test_what_is_denied_is_skipped_and_never_zero(call: str, what: str) -> None:
         assert found.verdict == "nothing is known to be wrong; 1 thing could not be checked."
 
 
-def test_of_a_cluster_that_is_denied_nothing_is_told() -> None:
+def test_of_a_cluster_that_is_denied_nothing_is_reported() -> None:
     script = {**answers(), "sagemaker:DescribeCluster": Fails("AccessDeniedException", "no", 403)}
     found = look(script)
     assert (found.passed, found.missing) == (None, ())
@@ -663,7 +663,7 @@ def test_what_belongs_to_a_cluster_that_went_meanwhile_is_skipped_and_never_none
     assert "no node runs" not in found.verdict
 
 
-def test_events_that_go_in_circles_are_told_once() -> None:
+def test_events_that_go_in_circles_are_reported_once() -> None:
     script = answers()
     script["sagemaker:ListClusterEvents"]["NextToken"] = "again"
     found = look(script)
@@ -674,7 +674,7 @@ def test_events_that_go_in_circles_are_told_once() -> None:
 
 
 @pytest.mark.parametrize("end", [None, "2026-99-99T00:00:00Z"])
-def test_a_plan_whose_end_is_not_told_is_never_clean(end: Any) -> None:
+def test_a_plan_whose_end_is_unknown_is_never_clean(end: Any) -> None:
     script = answers()
     script["sagemaker:DescribeTrainingPlan"]["EndTime"] = end
     assert [(each.what, each.reason) for each in look(script).skipped] == [
@@ -692,7 +692,7 @@ def test_an_invalid_row_is_skipped() -> None:
     )
 
 
-def test_a_node_of_a_group_that_is_not_told_is_never_clean() -> None:
+def test_a_node_of_an_unknown_group_is_never_clean() -> None:
     """Its group was deleted between two calls, or made; it may be the one that fails."""
     script = answers()
     for node in script["sagemaker:ListClusterNodes"]["ClusterNodeSummaries"][1:3]:
@@ -775,7 +775,7 @@ def test_a_group_of_the_file_that_goes_is_not_well() -> None:
     assert status(reaching(script), dataclasses.replace(WANTED, counts={"system": 2}), now=NOW).passed is True
 
 
-def test_events_of_a_level_that_aws_adds_are_told() -> None:
+def test_events_of_a_level_that_aws_adds_are_shown() -> None:
     script = answers()
     script["sagemaker:ListClusterEvents"]["Events"].append(_event("Fatal", "The rack burns"))
     assert [each.level for each in look(script).events] == ["Error", "Fatal"]
@@ -904,7 +904,7 @@ def test_a_daemon_set_without_pods_on_running_nodes(*, ready: int, failing: int,
     assert (found.passed, f"{ready} of 6 pods of aws-hyperpod/agent are ready" in found.verdict) == (passed, lacks)
 
 
-def test_a_daemon_set_is_not_judged_where_nodes_are_not_told() -> None:
+def test_a_daemon_set_is_not_judged_where_nodes_are_unknown() -> None:
     script = well()
     script["sagemaker:ListClusterNodes"] = Fails("AccessDeniedException", "no", 403)
     script["kubernetes"] = workloads(_workload("DaemonSet", "aws-hyperpod", "agent", 6, 1))
@@ -925,7 +925,7 @@ def test_a_daemon_set_is_not_judged_where_nodes_are_not_told() -> None:
         ({"items": [{"metadata": {"namespace": "kube-system", "name": "a"}, "spec": {}}]}, "'desiredNumberScheduled'"),
     ],
 )
-def test_operators_that_are_not_told_are_skipped_and_never_well(answer: Any, reason: str | None) -> None:
+def test_operators_that_are_unknown_are_skipped_and_never_well(answer: Any, reason: str | None) -> None:
     script = well()
     script["kubernetes"]["/apis/apps/v1/daemonsets?limit=500"] = answer
     found = look(script)
@@ -943,7 +943,7 @@ def test_operators_stand_on_several_pages() -> None:
     assert [each.name for each in look(script).operators] == ["health-monitoring-agent", "a", "b"]
 
 
-def test_what_is_left_of_a_quota_is_told_and_fails_nothing() -> None:
+def test_what_is_left_of_a_quota_is_reported_and_fails_nothing() -> None:
     script = well()
     found = look(script)
     (quota,) = found.quotas
@@ -966,7 +966,7 @@ def test_what_is_left_of_a_quota_is_told_and_fails_nothing() -> None:
         ),
     ],
 )
-def test_a_quota_that_is_not_told_is_skipped(call: str, answer: Any, reason: str) -> None:
+def test_a_quota_that_is_unknown_is_skipped(call: str, answer: Any, reason: str) -> None:
     script = well()
     script[call] = answer
     for operation in ("ListServiceQuotas", "ListAWSDefaultServiceQuotas"):

@@ -86,7 +86,7 @@ def retained_types(node: Any) -> Iterator[str]:
             yield from retained_types(each)
 
 
-def test_the_types_that_are_told_otherwise_are_those_that_the_examples_retain() -> None:
+def test_the_types_that_are_listed_otherwise_are_those_that_the_examples_retain() -> None:
     golden = sorted((PROJECT / "tests" / "stacks" / "golden").glob("*.yaml"))
     found = {each for file in golden for each in retained_types(yaml.load(file.read_text("utf-8"), yaml.CSafeLoader))}
     assert found == _TOLD_OTHERWISE

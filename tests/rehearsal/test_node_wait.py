@@ -38,7 +38,7 @@ def account(assemblies: Path, **nodes: Any) -> dict[str, Any]:
     return {**satisfying(shipped(assemblies, "prod").environment), "nodes": nodes}
 
 
-def test_slow_nodes_are_waited_for_and_missing_ones_are_told(assemblies: Path, tmp_path: Path) -> None:
+def test_slow_nodes_are_waited_for_and_missing_ones_are_reported(assemblies: Path, tmp_path: Path) -> None:
     document = account(assemblies, system={"delay_seconds": SLOW_SECONDS}, h100={"never": "all"})
     with living(shipped(assemblies, "prod"), document, tmp_path, clock_scale=SLOW_SCALE) as life:
         life.deploy(assemblies / "prod")

@@ -936,7 +936,7 @@ def test_a_request_that_cannot_be_served_begins_nothing(deployed: Deployed, case
 
 
 @pytest.mark.parametrize("case", UPDATES, ids=_ids(UPDATES))
-def test_an_update_that_aws_refuses_is_told_and_taken_back(untouched: Deployed, case: Refusal) -> None:
+def test_an_update_that_aws_refuses_is_reported_and_taken_back(untouched: Deployed, case: Refusal) -> None:
     stack = f"prod-{case.stack}"
     untouched.update(stack, untouched.edited(case.stack, *case.edits, untouched.placed))
     assert untouched.settled(stack) == "UPDATE_ROLLBACK_COMPLETE"

@@ -453,7 +453,7 @@ def test_the_first_line_claims_no_lost_access_or_known_cost() -> None:
     assert "and it costs less than $1,000 more a month, as far as prices are known. 1 reason is" in found.approval
 
 
-def test_what_no_template_tells_asks_whatever_the_exceptions_say() -> None:
+def test_what_no_template_shows_asks_whatever_the_exceptions_say() -> None:
     told = Reason(kind=ReasonKind.REVIEW_FILE, resource="review.yaml", sentence="It changes.")
     rules = ReviewRules(
         exceptions=(exception(kind="review", resource="*", sentence="*"),), default_approvers=("platform",)

@@ -192,7 +192,7 @@ def test_what_is_one_thing_is_one_line(changes: list[PropertyEffect], said: list
     ],
     ids=lambda each: each.effect,
 )
-def test_what_is_refused_in_part_is_told_of_everything(each: ResourceEffect) -> None:
+def test_what_is_refused_in_part_is_reported_of_everything(each: ResourceEffect) -> None:
     (first, *others) = judged(each).attention
     assert (first.effect, first.property) == (Effect.REFUSED, "Export x:A")
     # and that it is out of its stack, of what holds data
@@ -207,7 +207,7 @@ def gone(number: int, **given: Any) -> list[ResourceEffect]:
     ]
 
 
-def test_three_that_merely_follow_are_told_singly() -> None:
+def test_three_that_merely_follow_are_listed_singly() -> None:
     assert seen(judged(*gone(3))) == [("change", "deleted", f"dev-x / It{index}", "It happens.") for index in range(3)]
 
 
@@ -424,14 +424,14 @@ def test_plans(seats: PlanSeats, expected: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("used", "usable", "is_told"), [(251, 251, False), (252, 251, True), (252, None, False), (None, 251, False)]
+    ("used", "usable", "is_reported"), [(251, 251, False), (252, 251, True), (252, None, False), (None, 251, False)]
 )
-def test_blocks(used: float | None, usable: int | None, is_told: bool) -> None:  # noqa: FBT001 - a table
+def test_blocks(used: float | None, usable: int | None, is_reported: bool) -> None:  # noqa: FBT001 - a table
     block = BlockAddresses(
         subnet="subnet a", cidr="10.0.0.0/24", zone_id="use1-az5", used=Change(before=1, after=used), usable=usable
     )
     said = "252 addresses are needed in 10.0.0.0/24, which has 251."
-    expected = [("addresses", None, "subnet a", said)] if is_told else []
+    expected = [("addresses", None, "subnet a", said)] if is_reported else []
     assert seen(judged(capacity=Capacity(blocks=(block,)))) == expected
 
 
@@ -441,7 +441,7 @@ def grant(**given: Any) -> Grant:
 
 
 @row_by_row(
-    "given, is_told",
+    "given, is_reported",
     [
         (grant(), False),
         (grant(is_wildcard=True), True),
@@ -455,8 +455,8 @@ def grant(**given: Any) -> Grant:
         (grant(kind="cluster access", is_grave=True), True),
     ],
 )
-def test_access(given: Grant, is_told: bool) -> None:  # noqa: FBT001 - a table
-    expected = [("access", None, f"dev-x / {given.who}", "A can do B.")] if is_told else []
+def test_access(given: Grant, is_reported: bool) -> None:  # noqa: FBT001 - a table
+    expected = [("access", None, f"dev-x / {given.who}", "A can do B.")] if is_reported else []
     assert seen(judged(access=Access(grants=(given,)))) == expected
 
 
@@ -471,7 +471,9 @@ def test_access(given: Grant, is_told: bool) -> None:  # noqa: FBT001 - a table
     ],
 )
 @pytest.mark.parametrize("is_relied_on", [False, True])
-def test_a_right_that_is_lost_is_told_and_asked_where_something_runs_by_it(given: Grant, *, is_relied_on: bool) -> None:
+def test_a_right_that_is_lost_is_reported_and_asked_where_something_runs_by_it(
+    given: Grant, *, is_relied_on: bool
+) -> None:
     found = judged(access=Access(grants=(given.model_copy(update={"is_relied_on": is_relied_on}),)))
     assert seen(found) == [("access", None, "dev-x / A", "A can do B: requests that rely on it are refused.")]
     assert [each.kind.value for each in found.needs_approval] == ["interruption"] * is_relied_on
@@ -499,11 +501,11 @@ def test_what_goes_loses_no_right(effect: Effect) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "is_world", "is_told"), [("added", True, True), ("added", False, False), ("removed", True, False)]
+    ("change", "is_world", "is_reported"), [("added", True, True), ("added", False, False), ("removed", True, False)]
 )
-def test_reach(change: Any, is_world: bool, is_told: bool) -> None:  # noqa: FBT001 - a table
+def test_reach(change: Any, is_world: bool, is_reported: bool) -> None:  # noqa: FBT001 - a table
     reach = Reach(change=change, sentence="Anyone reaches it", is_world=is_world, stack="dev-x", logical_id="Id")
-    expected = [("access", None, "dev-x / Id", "Anyone reaches it.")] if is_told else []
+    expected = [("access", None, "dev-x / Id", "Anyone reaches it.")] if is_reported else []
     assert seen(judged(access=Access(reach=(reach,)))) == expected
 
 
@@ -610,7 +612,7 @@ def test_thresholds_at_and_beside_what_is_asked(more: float, threshold: float, s
         (1_000_000_000, "it costs less than $1,000,000,000 more a month"),
     ],
 )
-def test_what_is_said_of_a_cost_that_nobody_is_asked_about(threshold: float, said: str) -> None:
+def test_what_is_reported_about_a_cost_that_nobody_is_asked_about(threshold: float, said: str) -> None:
     rules = ReviewRules(thresholds=Thresholds(monthly_increase_usd=threshold))
     line = first_line([], [], changes=True, rules=rules)
     assert line.rpartition(", and ")[2] == f"{said}."
@@ -735,7 +737,7 @@ def roles(number: int, **policies: str) -> Assembly:
     return Assembly(environment="dev", stacks=(Stack(name="dev-x", template={"Resources": {**made, **held}}),))
 
 
-def test_three_that_hold_nothing_are_told_singly() -> None:
+def test_three_that_hold_nothing_are_listed_singly() -> None:
     base, head = roles(3, DeletionPolicy="Retain"), roles(3)
     assert [(each.resource, each.message) for each in lifted_protection(base, head, compare(base, head))] == [
         (
@@ -964,7 +966,7 @@ def test_reasons_stand_in_the_order_of_what_they_cost_who_reads_them() -> None:
         ("", ""),
     ],
 )
-def test_which_version_of_tls_a_policy_lets_in_is_told_by_its_name(policy: str, oldest: str) -> None:
+def test_which_version_of_tls_a_policy_lets_in_follows_from_its_name(policy: str, oldest: str) -> None:
     def said(before: str, after: str) -> list[str]:
         change = PropertyChange(steps=("SslPolicy",), before=before, after=after)
         return [clause for *_, clause in lifted(change)]

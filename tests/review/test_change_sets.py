@@ -196,7 +196,9 @@ def test_what_cloudformation_calls_graver_counts(
         (side(), [change(replacement="False", evaluation="Dynamic")], ""),
     ],
 )
-def test_what_cloudformation_calls_less_grave_is_said(head: Assembly, changes: list[dict[str, Any]], note: str) -> None:
+def test_what_cloudformation_calls_less_grave_is_reported(
+    head: Assembly, changes: list[dict[str, Any]], note: str
+) -> None:
     alone = review(side(), head, base_side=Side(label="deployed"), head_side=Side(label="x"))
     report = reviewed(side(), head, *changes)
     assert report.blast_radius == alone.blast_radius
@@ -315,7 +317,7 @@ def test_what_cannot_be_deleted_is_named() -> None:
 
 
 @pytest.mark.parametrize(("more", "is_asked"), [(0, True), (1, False)])
-def test_a_template_that_the_call_does_not_take_is_said(more: int, *, is_asked: bool) -> None:
+def test_a_template_that_the_call_does_not_take_is_reported(more: int, *, is_asked: bool) -> None:
     def head(size: int) -> Assembly:
         return side(days=60, Description="x" * size)
 

@@ -167,7 +167,7 @@ def _of_topic(template: dict[str, Any], tags: dict[str, str] | None = None) -> A
     return Assembly(environment="dev", stacks=(stack,))
 
 
-def test_letters_that_cloudformation_does_not_tell_are_those_of_the_file() -> None:
+def test_letters_that_cloudformation_does_not_show_are_those_of_the_file() -> None:
     head = _of_topic(_TOPIC, {"cost-center": "Zürich"})
     stacks = [described("dev-network", Tags=[{"Key": "cost-center", "Value": "Z?rich"}])]
     found, _ = deployed(stacks, {"dev-network": json.dumps(mangled(_TOPIC))}, head)
@@ -180,7 +180,7 @@ def test_letters_that_cloudformation_does_not_tell_are_those_of_the_file() -> No
     )
 
 
-def test_names_of_exports_are_those_that_cloudformation_tells() -> None:
+def test_names_of_exports_are_those_that_cloudformation_lists() -> None:
     name = {"Fn::Sub": "${AWS::StackName}-${Stage}-vpc"}
     template = {
         "Parameters": {"Stage": {"Type": "AWS::SSM::Parameter::Value<String>", "Default": "/stage"}},

@@ -44,7 +44,7 @@ def test_what_differs_is_shown_before_and_after(tmp_path: Path) -> None:
     )
 
 
-def test_what_is_deployed_tells_none(tmp_path: Path) -> None:
+def test_what_is_deployed_shows_none(tmp_path: Path) -> None:
     head = side(tmp_path / "head", {"ours": {"says": "", "rows": {"a": "90"}}})
     deployed = replace(head, folder=None)
     (shown,) = extensions(deployed, head)

@@ -302,7 +302,7 @@ def test_what_a_condition_leaves_out_is_not_there() -> None:
         ({}, "", "", ""),
     ],
 )
-def test_zones_are_ids_or_names_or_told_apart_by_their_words(
+def test_zones_are_ids_or_names_or_distinguished_by_their_words(
     body: dict[str, Any], zone_id: str, zone_name: str, zone: str
 ) -> None:
     (found,) = subnets(assembly({"S": subnet(CidrBlock="10.0.0.0/24", **body)}))

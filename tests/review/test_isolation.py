@@ -261,7 +261,7 @@ def test_what_takes_too_much_memory_is_stopped(tmp_path: Path) -> None:
     assert together.stopped == "it took more than 200 MiB of memory"
 
 
-def test_how_a_command_ends_is_told(tmp_path: Path) -> None:
+def test_how_a_command_ends_is_stated(tmp_path: Path) -> None:
     with scratch_folder(prefix="test-") as scratch:
         ended = [
             run(scratch / str(number), tmp_path, command).code
@@ -287,7 +287,7 @@ def test_folder_may_be_relative(
     assert (ran.code, ran.output) == (0, "mine\n")
 
 
-def test_where_the_system_grants_no_namespace_that_is_said(tmp_path: Path) -> None:
+def test_a_system_that_grants_no_namespace_is_reported(tmp_path: Path) -> None:
     # a user namespace in which no further one may be made: what containers and Ubuntu's AppArmor come to
     nested = f"""
 import json, os, sys

@@ -173,7 +173,7 @@ def test_a_lone_template_goes_through_cdk_nag(lone: Path) -> None:
     assert of(found, "AwsSolutions-IAM5[Action::*]") == [("new", "a policy", None)]
 
 
-def test_what_cdk_cannot_read_is_skipped_and_said(lone: Path) -> None:
+def test_what_cdk_cannot_read_is_skipped_and_reported(lone: Path) -> None:
     def nag(_: Mapping[str, Any]) -> Sequence[NagViolation]:
         raise NagError("CDK cannot read the template: it is odd")
 

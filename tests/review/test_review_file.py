@@ -192,7 +192,7 @@ OWNED = ENTRY.replace("owner: d", "owner: {owner}").replace("reason: c", "reason
         ),
     ],
 )
-def test_what_is_refused_is_said_with_what_is_allowed(text: str, said: str) -> None:
+def test_what_is_refused_is_reported_with_what_is_allowed(text: str, said: str) -> None:
     with pytest.raises(DocumentError) as refused:
         read_rules(Path("review.yaml"), text=text)
     assert [each.render() for each in refused.value.findings] == [f"review.yaml:{said}"]

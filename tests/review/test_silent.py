@@ -89,14 +89,14 @@ def test_what_a_default_hides_is_unknown(before: Body, after: Body, property_: s
 
 
 @pytest.mark.parametrize(("before", "after"), [row[:2] for row in HIDDEN])
-def test_what_the_deployed_stack_tells_hides_nothing(before: Body, after: Body) -> None:
+def test_what_the_deployed_stack_shows_hides_nothing(before: Body, after: Body) -> None:
     old, new = (
         side(told=frozenset({"P"}), Parameters=SWITCH, Conditions=ON, Resources=each) for each in (before, after)
     )
     assert asked(reviewed(old, new)) == []
 
 
-def test_a_default_by_which_nothing_else_is_told_hides_nothing() -> None:
+def test_a_default_that_decides_nothing_else_hides_nothing() -> None:
     # used on both sides alike, and a change beside it
     old, new = (
         side(Parameters=SWITCH, Resources=one("AWS::SNS::Topic", TopicName={"Ref": "P"}, DisplayName=each))
@@ -107,7 +107,7 @@ def test_a_default_by_which_nothing_else_is_told_hides_nothing() -> None:
     assert asked(reviewed(Assembly(environment="", stacks=()), new)) == []
 
 
-def test_a_default_that_changes_is_said() -> None:
+def test_a_default_that_changes_is_reported() -> None:
     def of(default: str) -> Assembly:
         parameters = {"P": {"Type": "String", "Default": default}}
         return side(Parameters=parameters, Resources=one("AWS::SNS::Topic", DisplayName={"Ref": "P"}))

@@ -364,7 +364,7 @@ def test_submodules_and_large_files(project: Path, tmp_path: Path) -> None:
     assert base.notes[0] == "main: the submodule infra/sub is not here at its commit and was left empty."
 
 
-def test_an_app_whose_python_is_elsewhere_is_told_why(project: Path, tmp_path: Path) -> None:
+def test_the_refusal_of_an_app_whose_python_is_elsewhere_says_why(project: Path, tmp_path: Path) -> None:
     """As where the command is installed by pipx, and the project's virtual environment is made from another Python."""
     elsewhere = tmp_path / "elsewhere" / "bin" / "python"
     write(elsewhere, "#!/bin/sh\n")
@@ -381,7 +381,7 @@ def test_an_app_whose_python_is_elsewhere_is_told_why(project: Path, tmp_path: P
     )
 
 
-def test_an_app_that_fails_is_heard(project: Path) -> None:
+def test_the_output_of_an_app_that_fails_is_shown(project: Path) -> None:
     write(project / "environments" / "dev.yaml", "refused: 1\n")
     with pytest.raises(SynthesisError) as caught:
         compared(project, "main")
@@ -491,7 +491,7 @@ def test_an_app_that_takes_too_long(project: Path) -> None:
     assert caught.value.output == "begun\n"
 
 
-def test_what_runs_as_the_users_own_program_is_said(project: Path) -> None:
+def test_what_runs_as_the_users_own_program_is_reported(project: Path) -> None:
     with sources(project, "dev", base="main", head=None, limits=Limits(is_trusted=True)) as (base, head):
         assert base
         for side, label in ((base, "main"), (head, "working tree")):

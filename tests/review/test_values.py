@@ -213,13 +213,13 @@ def test_no_value_of_a_template_is_too_strange(value: Any) -> None:
         ({"Fn::Select": [0, {"Fn::Split": ["-", {"Ref": "Asked"}]}]}, {"Fn::Select": [0, {"Ref": "Asked"}]}),
     ],
 )
-def test_what_is_not_told_differs_where_anything_of_it_does(before: Any, after: Any) -> None:
+def test_what_is_unknown_differs_where_anything_of_it_does(before: Any, after: Any) -> None:
     one, other = (resolve(DEV, "dev-network", each) for each in (before, after))
     assert one != other
     assert resolve(DEV, "dev-network", before) == one
 
 
-def test_a_map_with_an_unknown_key_tells_what_it_may_be() -> None:
+def test_a_map_with_an_unknown_key_shows_what_it_may_be() -> None:
     value = {"Fn::FindInMap": ["Sizes", {"Ref": "Asked"}, "Nodes"]}
     assert resolve(DEV, "dev-network", value) == Unknown("{Fn::FindInMap: [${Asked}, Nodes] of {dev: {Nodes: 4}}}")
 
@@ -244,7 +244,7 @@ def test_a_value_of_many_levels_is_resolved_to_the_end() -> None:
     ("levels", "told"),
     [(40, True), (3000, False)],
 )
-def test_conditions_of_many_levels_are_told_or_not(levels: int, *, told: bool) -> None:
+def test_conditions_of_many_levels_are_known_or_not(levels: int, *, told: bool) -> None:
     holds = {"Fn::Equals": [{"Ref": "Stage"}, "dev"]}
     inside: dict[str, Any] = holds
     for _ in range(levels):

@@ -175,7 +175,7 @@ BROKEN_SYSTEM = proven("file system", S3="broken", ECR="holds")
         ),
     ],
 )
-def test_what_is_wrong_is_said(resources: list[ResourceEffect], sections: dict[str, Any], said: str) -> None:
+def test_what_is_wrong_is_reported(resources: list[ResourceEffect], sections: dict[str, Any], said: str) -> None:
     found = judged(*resources, **sections)
     assert (found.sentence, found.is_wrong) == (said, True)
 

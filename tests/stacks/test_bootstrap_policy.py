@@ -159,7 +159,7 @@ def dev(project: Path) -> Environment:
         ({"BucketName": {"Fn::Sub": "logs-of-${Other}"}}, "logs-of-dev-*"),
     ],
 )
-def test_names_are_read_as_far_as_the_template_tells(properties: dict[str, Any], arn: str, dev: Environment) -> None:
+def test_names_are_read_as_far_as_the_template_shows(properties: dict[str, Any], arn: str, dev: Environment) -> None:
     bucket = {"Type": "AWS::S3::Bucket", "Properties": properties}
     other = {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": "dev-other"}}
     found = made({"Bucket": bucket, "Other": other}, dev)["S3"]

@@ -329,7 +329,7 @@ def _one(
             anew = account.standing(assembly)
             if went is not None:
                 came, stands = went
-                came.problems += [each for each in differences(stands, anew) if not is_told(each, came.said)]
+                came.problems += [each for each in differences(stands, anew) if not is_announced(each, came.said)]
                 say(came)
                 went = None
             if pair is None:
@@ -370,7 +370,7 @@ def _back(
     ended = _go(back, account, there, rng=rng, head=assembly)
     if ended is not None:
         said = [*pair.said, *back.said]
-        back.problems += [each for each in differences(ended, anew) if not is_told(each, said)]
+        back.problems += [each for each in differences(ended, anew) if not is_announced(each, said)]
     back.seconds = round(time.monotonic() - started, 1)
     say(back)
 
@@ -510,7 +510,7 @@ def _troubled(pair: Pair, account: Account, rng: random.Random, head: Path) -> N
     pair.where = f"{moment} {change.resource.stack}/{change.resource.logical_id}"
 
 
-def is_told(difference: str, said: Sequence[str]) -> bool:
+def is_announced(difference: str, said: Sequence[str]) -> bool:
     """Whether it is known of what differs that it may stay, and a plan has said so."""
     names = [found["name"] for each in _MAY_STAY if (found := each.search(difference))]
     return any(name in each for name in names for each in said)

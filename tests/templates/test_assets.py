@@ -54,7 +54,7 @@ def test_what_a_link_leads_to_is_part_of_it(tmp_path: Path) -> None:
     assert differing_files(old, new) == ["link changes"]
 
 
-def test_one_file_is_it_and_so_is_an_archive_that_no_member_tells_apart(tmp_path: Path) -> None:
+def test_one_file_is_it_and_so_is_an_archive_that_no_member_distinguishes(tmp_path: Path) -> None:
     one, other = folder(tmp_path, {"a.py": "1", "b.py": "2"}) / "a.py", tmp_path / "b.py"
     assert differing_files(one, one) == []
     assert differing_files(one, other) == ["it changes"]

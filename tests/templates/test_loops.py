@@ -87,7 +87,7 @@ def test_what_a_loop_makes(resources: dict[str, Any], expected: dict[str, Any]) 
         "nonsense",
     ],
 )
-def test_a_list_that_only_the_deployment_tells_is_named_unknown(loop: Any) -> None:
+def test_a_list_that_only_the_deployment_shows_is_named_unknown(loop: Any) -> None:
     found = of(Resources={"Fn::ForEach::A": loop, "S": {"Type": "T"}})["Resources"]
     assert found == {"Fn::ForEach::A": {"Type": UNREAD_LOOP, "Properties": {"Loop": loop}}, "S": {"Type": "T"}}
     # somebody else's, of whom a review asks

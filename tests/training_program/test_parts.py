@@ -158,10 +158,10 @@ def test_signals_are_remembered_and_a_second_sigterm_is_not_held_up() -> None:
 @pytest.mark.usefixtures("_handlers")
 def test_the_elastic_agents_library_is_asked_in_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = [False, True, True]
-    heard: list[int] = []
+    received: list[int] = []
     library = types.ModuleType("hyperpod_elastic_agent.elastic_event_handler")
     library.elastic_event_detected = lambda: answers.pop(0)  # type: ignore[attr-defined]  # a module made here
-    signal.signal(signal.SIGUSR1, lambda number, _: heard.append(number))  # as the library does when it is imported
+    signal.signal(signal.SIGUSR1, lambda number, _: received.append(number))  # as the library does when it is imported
     monkeypatch.setitem(sys.modules, "hyperpod_elastic_agent", types.ModuleType("hyperpod_elastic_agent"))
     monkeypatch.setitem(sys.modules, "hyperpod_elastic_agent.elastic_event_handler", library)
     events = Events()
@@ -170,7 +170,7 @@ def test_the_elastic_agents_library_is_asked_in_every_step(monkeypatch: pytest.M
     # the answer is a collective of all workers: it is asked for even where the signal already said enough
     assert events.asked().to_resize
     assert answers == []
-    assert heard == [signal.SIGUSR1]
+    assert received == [signal.SIGUSR1]
 
 
 def test_under_hyperpods_agent_every_worker_says_its_loss(tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ def test_a_stack_that_fails_without_a_resource_gives_its_own_reason() -> None:
         ("", ""),
     ],
 )
-def test_a_reason_is_told_without_wrappers(reason: str, plain: str) -> None:
+def test_a_reason_is_reported_without_wrappers(reason: str, plain: str) -> None:
     assert plain_reason(reason) == plain
 
 

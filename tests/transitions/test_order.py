@@ -188,7 +188,7 @@ def test_orders(
     assert [(each.action, *each.stacks) for each in batches(actions, orders, dependencies)] == expected
 
 
-def test_a_circle_is_told_from_its_beginning_to_its_end() -> None:
+def test_a_circle_is_reported_from_its_beginning_to_its_end() -> None:
     orders = [_why("a", "b"), _why("b", "c"), _why("c", "a"), _why("c", "d")]
     with pytest.raises(CircleError) as error:
         batches(dict.fromkeys("abcd", "deploy"), orders, {})

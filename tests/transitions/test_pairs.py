@@ -12,7 +12,7 @@ import yaml
 from scripts.transitions import told
 from tests.support import edits, legal
 from tests.support.assembly import PROJECT
-from tests.support.pairs import is_told, judged
+from tests.support.pairs import is_announced, judged
 from tests.support.standing import Standing, differences
 
 PROD = PROJECT / "environments" / "prod.yaml"
@@ -61,12 +61,12 @@ def test_what_differs_is_named() -> None:
 def test_what_may_stay_is_what_a_plan_names() -> None:
     said = ["f / C: no other version comes with it for kube-proxy: EKS updates no add-on with its cluster"]
     version = '.addonVersion: "v1" in place of "v2"'
-    assert is_told(f"service f/C add-ons: .kube-proxy.addon{version}", said)
-    assert not is_told(f"service f/C add-ons: .vpc-cni.addon{version}", said)
+    assert is_announced(f"service f/C add-ons: .kube-proxy.addon{version}", said)
+    assert not is_announced(f"service f/C add-ons: .vpc-cni.addon{version}", said)
     role = 'service h/C described: .ClusterRole: "arn" in place of null'
-    assert is_told(role, ["h / C: ClusterRole arn: Perhaps, because it is unknown: whether the cluster keeps it"])
-    assert not is_told(role, said)
-    assert not is_told('service f/C add-ons: .kube-proxy.addon.status: "FAILED" in place of "ACTIVE"', said)
+    assert is_announced(role, ["h / C: ClusterRole arn: Perhaps, because it is unknown: whether the cluster keeps it"])
+    assert not is_announced(role, said)
+    assert not is_announced('service f/C add-ons: .kube-proxy.addon.status: "FAILED" in place of "ACTIVE"', said)
 
 
 def test_what_is_printed_counts_each_pair_once() -> None:

@@ -137,7 +137,7 @@ def test_steps(base: Assembly, head: Assembly, expected: list[tuple[str, ...]]) 
     assert steps(found) == expected
 
 
-def test_what_is_said_of_a_file_system_that_goes() -> None:
+def test_what_is_reported_about_a_file_system_that_goes() -> None:
     base = assembly(
         stack("storage", exports=["scratch"], resources=_files("Scratch")),
         stack("platform", imports=["scratch"], after=["storage"], resources=_claim()),
@@ -169,7 +169,7 @@ def test_what_is_said_of_a_file_system_that_goes() -> None:
     assert found.total == Minutes(low=release.lasts.low + last.lasts.low, high=release.lasts.high + last.lasts.high)
 
 
-def test_what_is_said_of_an_environment_that_goes() -> None:
+def test_what_is_reported_about_an_environment_that_goes() -> None:
     on_it = {"ServiceToken": "arn:aws:lambda:us-east-1:111122223333:function:k", "ClusterName": {"Ref": "Cluster"}}
     chart = {"Type": "Custom::AWSCDK-EKS-HelmChart", "Properties": {**on_it, "Release": "hyperpod"}}
     made = {
@@ -203,7 +203,7 @@ def test_a_claim_whose_volume_goes_with_it_is_lost() -> None:
     assert step.needs_a_person
 
 
-def test_what_is_said_of_a_stack_that_leaves() -> None:
+def test_what_is_reported_about_a_stack_that_leaves() -> None:
     bucket = {"Data": {"Type": "AWS::S3::Bucket", "DeletionPolicy": "Delete"}}
     base = assembly(stack("network"), stack("storage", resources={**bucket, **_files("Scratch")}, protected=True))
     (step,) = planned(base, assembly(stack("network"))).steps
@@ -507,7 +507,7 @@ OTHER = "arn:aws:sns:us-east-1:111122223333:night"
 
 
 @row_by_row(
-    "old, new, is_step, is_told",
+    "old, new, is_step, is_notified",
     [
         ("", TOPIC, True, False),
         (TOPIC, OTHER, True, False),
@@ -520,7 +520,7 @@ OTHER = "arn:aws:sns:us-east-1:111122223333:night"
         ("", None, False, False),
     ],
 )
-def test_who_is_told_of_a_stack(old: str, new: str | None, is_step: bool, is_told: bool) -> None:  # noqa: FBT001 - a parameter of the table
+def test_who_is_notified_of_a_stack(old: str, new: str | None, is_step: bool, is_notified: bool) -> None:  # noqa: FBT001 - a parameter of the table
     base = replace(stack("one"), settings={"notificationArns": tuple(old.split())}, settings_are_whole=False)
     head = replace(stack("one"), settings={} if new is None else {"notificationArns": tuple(new.split())})
     found = planned(assembly(base), assembly(head))
@@ -532,7 +532,7 @@ def test_who_is_told_of_a_stack(old: str, new: str | None, is_step: bool, is_tol
         f"dev-one still sends its events to {TOPIC}: the app names no topics, and 'cdk deploy' then keeps those of"
         " the stack."
     )
-    assert list(found.notes) == ([says] if is_told else [])
+    assert list(found.notes) == ([says] if is_notified else [])
 
 
 def _cluster(**parts: Any) -> dict[str, Any]:
@@ -794,7 +794,7 @@ def test_a_name_of_an_export_is_what_it_says_in_any_form(name: Any) -> None:
     assert steps(found) == [("deploy", "dev-platform", "exclusively"), ("deploy", "dev-network")]
 
 
-def test_a_name_that_only_the_deployment_tells_is_said() -> None:
+def test_a_name_that_only_the_deployment_shows_is_reported() -> None:
     base = assembly(_exports_by({"Fn::Sub": "${Stage}-vpc"}), stack("platform", imports=[{"Ref": "Stage"}]))
     assert base.exports == {}
     exports, imports = planned(base, base).notes

@@ -438,7 +438,7 @@ HOLDS = "  loses: dev-storage / A (parameter A-1): it holds a value that others 
         ),
     ],
 )
-def test_what_is_said_of_each_status(place: Place, status: str, does: str, call: str, *, loses: bool) -> None:
+def test_what_is_reported_about_each_status(place: Place, status: str, does: str, call: str, *, loses: bool) -> None:
     place.deploy("storage", template(A=parameter("a"), B=parameter("b", DeletionPolicy="Retain")))
     place.put("storage", status)
     told = recovery_text(place.read()).splitlines()
@@ -513,7 +513,7 @@ def test_protection_is_put_back_where_a_deletion_fails(place: Place) -> None:
     assert place.cloud.stack("dev-storage").termination_protection
 
 
-def test_what_is_under_way_is_told_with_its_last_event_and_waited_for(place: Place) -> None:
+def test_what_is_under_way_is_reported_with_its_last_event_and_waited_for(place: Place) -> None:
     place.deploy("storage", template(A=parameter("a")))
     stack = place.cloud.stack("dev-storage")
     stack.begin("UPDATE_STACK", "UPDATE_IN_PROGRESS", None)
@@ -562,7 +562,7 @@ LEFT = (
 )
 
 
-def test_what_the_clean_up_of_a_rollback_leaves_behind_is_told(place: Place) -> None:
+def test_what_the_clean_up_of_a_rollback_leaves_behind_is_reported(place: Place) -> None:
     """What the update had made and the rollback cannot delete is in no stack any more, and costs what it costs."""
     place.deploy("storage", template(B=parameter("b")))
     place.faults([("storage", "B", "before_update", 1), ("storage", "A", "delete", 3)])
@@ -576,7 +576,7 @@ def test_what_the_clean_up_of_a_rollback_leaves_behind_is_told(place: Place) -> 
     assert (place.read().stacks, place.read().notes) == ((), ())
 
 
-def test_what_a_rollback_that_goes_on_leaves_behind_is_told(place: Place) -> None:
+def test_what_a_rollback_that_goes_on_leaves_behind_is_reported(place: Place) -> None:
     place.deploy("storage", template(B=parameter("b"), C=parameter("c")))
     place.faults([("storage", "C", "before_update", 1), ("storage", "B", "rollback", 1), ("storage", "A", "delete", 3)])
     changed = template(A=parameter("a"), B=parameter("b2", DependsOn="A"), C=parameter("c2", DependsOn=["A", "B"]))
@@ -607,7 +607,7 @@ class FileSystemApi(Api):
         return [{**each, **kind} if each.get("LogicalResourceId") == "A" else each for each in items]
 
 
-def test_of_a_file_system_that_is_skipped_it_is_said_what_the_file_is_to_have(place: Place) -> None:
+def test_a_file_system_that_is_skipped_is_reported_with_what_the_file_is_to_have(place: Place) -> None:
     """FSx takes no smaller capacity (API reference, UpdateFileSystem), so that nobody can correct a growth."""
     stuck_rollback(place, times=9)
     person, api = Person(answers=["yes", "dev"]), FileSystemApi(place.cloud)

@@ -85,7 +85,7 @@ def test_jobs_move_between_the_steps() -> None:
     assert first.between == (says,)
 
 
-def test_the_other_order_is_said() -> None:
+def test_the_other_order_is_reported() -> None:
     first, last = planned(OLD, NEW, room=known(3)).steps
     says = (
         "In this step dev-hyperpod is deployed in its present form without instance group old, and a later step"
@@ -133,7 +133,7 @@ def test_each_kind_of_group_has_room_of_its_own(m5: float, p5: float, total: flo
         ]
 
 
-def test_of_each_kind_of_group_it_is_said_what_becomes_of_it() -> None:
+def test_what_becomes_of_each_kind_of_group_is_stated() -> None:
     base = cluster(_system("system"), group("old"))
     head = cluster(_system("sys2"), group("new", TrainingPlanArn=PLAN))
     limits = {quotas.cluster_usage("ml.m5.2xlarge").key: 9, TOTAL.key: 9, EACH.key: 9}
@@ -212,7 +212,7 @@ def test_scripts_that_another_stack_uploads_come_first() -> None:
     assert steps(planned(middle, head)) == [("deploy", "dev-hyperpod")]
 
 
-def test_what_is_not_known_is_said() -> None:
+def test_what_is_not_known_is_reported() -> None:
     (said,) = planned(OLD, NEW).steps[0].between
     defaults = (quotas.cluster_usage(P5).default, TOTAL.default, EACH.default)
     assert said.endswith(
@@ -409,7 +409,9 @@ ONE = "dev-hyperpod: One update removes instance group old and adds new, so that
     ],
     ids=["no room for the last", "not there", "scripts", "too many"],
 )
-def test_why_groups_are_exchanged_in_one_update_is_said(base: Assembly, head: Assembly, limit: float, why: str) -> None:
+def test_why_groups_are_exchanged_in_one_update_is_reported(
+    base: Assembly, head: Assembly, limit: float, why: str
+) -> None:
     found = planned(base, head, room=known(limit, total=999, each=999))
     assert found.steps[-1].interrupts[-1] == f"{ONE}{why}"
 

@@ -271,7 +271,7 @@ def test_what_an_update_leaves_behind_stops_the_next_step(tmp_path: Path) -> Non
     assert cloud.ran[1:] == [("dev/*",)]
 
 
-def test_what_a_rollback_leaves_behind_is_said_where_a_step_fails(tmp_path: Path) -> None:
+def test_what_a_rollback_leaves_behind_is_reported_where_a_step_fails(tmp_path: Path) -> None:
     cloud, person = standing(leaves={"dev-platform": [_FAILS] * 3}), FakePerson([True])
     cloud.fails_at = "dev-platform"
     assert not deployment(cloud, RELEASED, person, tmp_path).run()
@@ -306,7 +306,7 @@ def test_what_is_deleted_by_another_try_is_gone(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_events_that_cannot_be_read_are_said(
+def test_events_that_cannot_be_read_are_reported(
     looks: list[bool], code: str, why: str, said: str | None, tmp_path: Path
 ) -> None:
     cloud, person = standing(), FakePerson([True])
@@ -390,7 +390,7 @@ class Late(FakeCdk):
         raise CdkFailedError("deploy", 1, "dev-platform is in UPDATE_IN_PROGRESS state and can not be updated.")
 
 
-def test_what_a_deployment_beside_this_one_works_on_is_said(tmp_path: Path) -> None:
+def test_what_a_deployment_beside_this_one_works_on_is_reported(tmp_path: Path) -> None:
     cloud, person = standing(), FakePerson([True])
     assert not replace(deployment(cloud, RELEASED, person, tmp_path), cdk=Late(cloud, RELEASED)).run()
     assert person.told[-3:] == [
@@ -492,7 +492,7 @@ def test_files_that_change_while_they_are_read_are_not_deployed(tmp_path: Path) 
     assert (cloud.ran, person.shown) == ([], [])
 
 
-def test_what_holds_a_deletion_is_said(tmp_path: Path) -> None:
+def test_what_holds_a_deletion_is_reported(tmp_path: Path) -> None:
     cloud, person = standing(holds="dev-storage"), FakePerson([True, "dev"])
     assert not deployment(cloud, LEFT, person, tmp_path).run()
     assert person.told[-2:] == [
@@ -735,7 +735,7 @@ def test_protection_is_put_back_where_nothing_was_deleted() -> None:
     assert found.cloud.stacks["dev-storage"].termination_protection
 
 
-def test_protection_that_cannot_be_put_back_is_said() -> None:
+def test_protection_that_cannot_be_put_back_is_reported() -> None:
     class Denied(Cloud):
         def send(self, service: str, operation: str, **params: Any) -> Any:
             if params.get("EnableTerminationProtection"):

@@ -233,7 +233,7 @@ def test_no_approval_without_a_new_block() -> None:
 
 
 @pytest.mark.parametrize("denied", ["list_stack_resources", "describe_vpcs"])
-def test_blocks_that_could_not_be_looked_at_are_said(denied: str) -> None:
+def test_blocks_that_could_not_be_looked_at_are_reported(denied: str) -> None:
     said = (
         "Whether an address block of the VPC conflicts with one that dev-one adds could not be checked: no"
         " permission; allow x:Y"
@@ -319,7 +319,7 @@ def test_a_link_of_the_stack_one_that_goes_and_a_new_file_system_are_not_in_the_
 
 
 @pytest.mark.parametrize("denied", ["describe_stack_events", "list_buckets"])
-def test_what_could_not_be_looked_at_is_said(denied: str) -> None:
+def test_what_could_not_be_looked_at_is_reported(denied: str) -> None:
     found = looked(Api([KEPT], denied=denied))
     assert found == InTheWay(
         unseen=("Whether what dev-one retained conflicts with It could not be checked: no permission; allow x:Y",)

@@ -96,7 +96,7 @@ def test_what_is_taken(base: Assembly, head: Assembly, groups: dict[str, int], s
     assert taken(Scaled(groups=groups), base, head) == Taken(sentences=(said,) if said else ())
 
 
-def test_what_was_not_answered_is_said() -> None:
+def test_what_was_not_answered_is_reported() -> None:
     denied = NotAnswered("no permission for sagemaker:DescribeCluster")
     assert taken(Scaled(error=denied), BASE, OTHER).unseen == (
         (
@@ -137,7 +137,7 @@ def _cloud(groups: dict[str, int]) -> Scaled:
     return Scaled(stacks={each.name: each for each in BASE.stacks}, groups=groups)
 
 
-def test_a_person_is_told_on_top(tmp_path: Path) -> None:
+def test_a_person_sees_it_on_top(tmp_path: Path) -> None:
     cloud, person = _cloud({"h100": 6}), FakePerson([True])
     assert deployment(cloud, OTHER, person, tmp_path).run()
     said = "Sets h100 from 6 back to 2: 4 nodes are terminated; HyperPod chooses which."

@@ -1159,7 +1159,7 @@ def test_what_another_stack_owns_may_stay_there() -> None:
     ]
 
 
-def test_everything_that_refuses_is_said_at_once() -> None:
+def test_everything_that_refuses_is_reported_at_once() -> None:
     answers = {**REFUSED["another name of a quota"][1], **REFUSED["values of the add-on"][1]}
     assert len(planned_beside(BESIDE, **answers).refusals) == 2
 

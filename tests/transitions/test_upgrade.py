@@ -311,7 +311,7 @@ def test_without_aws_and_without_a_name_in_the_guide_it_is_refused() -> None:
     )
 
 
-def test_a_look_without_aws_tells_of_a_version_that_the_guide_names() -> None:
+def test_a_look_without_aws_reports_a_version_that_the_guide_names() -> None:
     told, _ = run(stands=Ages())
     line = "add-on kube-proxy: v1.33.5-eksbuild.2, unknown whether outdated; fits Kubernetes 1.33 (EKS user guide); "
     assert f"{line}it is unknown whether others do" in upgrade_text(told)
@@ -319,7 +319,7 @@ def test_a_look_without_aws_tells_of_a_version_that_the_guide_names() -> None:
     assert "it is unknown which versions fit Kubernetes 1.33" in upgrade_text(told)
 
 
-def test_a_look_tells_what_is_old() -> None:
+def test_a_look_reports_what_is_old() -> None:
     told, texts = run(stands=ages(updated=EARLIER))
     assert texts == {}
     support = "AWS supports 1.x until January 2027, of others a major release for 12 months, a minor one for 6"

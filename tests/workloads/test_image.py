@@ -104,7 +104,7 @@ def built(tmp_path: Path) -> Built:
     return made
 
 
-def test_an_image_whose_parts_fit_is_said_to(built: Built) -> None:
+def test_an_image_whose_parts_fit_is_reported_so(built: Built) -> None:
     assert built.check() == (0, "check-image: all parts fit")
 
 
@@ -249,7 +249,7 @@ def test_the_base_is_pinned_and_may_come_from_another_registry() -> None:
     assert f"\nFROM {mirrored} AS fabric\n" in image.render(base_image=mirrored).dockerfile
 
 
-def test_what_is_in_it_is_said_at_its_top() -> None:
+def test_what_is_in_it_is_stated_at_its_top() -> None:
     assert image.render_for(rows("ml.p5.48xlarge", "ml.p5en.48xlarge")).dockerfile.splitlines()[:3] == [
         "# An image to train in, with EFA: H100, H200.",
         "# CUDA 13.0.2, PyTorch 2.11.0 with its NCCL 2.28.9, EFA installer 1.49.0",

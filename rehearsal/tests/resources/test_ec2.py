@@ -558,7 +558,7 @@ class TestInterfaceEndpoints:
         stack.delete(second)
         stack.delete(made.physical_id)
 
-    def test_services_tell_their_zones_and_end_at_the_quota(self, stack: Any, named_vpc: Any) -> None:
+    def test_services_state_their_zones_and_end_at_the_quota(self, stack: Any, named_vpc: Any) -> None:
         client = stack.context.client("ec2")
         name = "com.amazonaws.us-east-1.ecr.api"
         (row,) = client.describe_vpc_endpoint_services(ServiceNames=[name])["ServiceDetails"]

@@ -60,7 +60,7 @@ def arrived(world: Any, queue: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(("statements", "arrives"), POLICIES)
-def test_who_lets_cloudwatch_publish_is_told(
+def test_who_lets_cloudwatch_publish_is_notified(
     world: Any,
     statements: list[dict[str, Any]] | None,
     arrives: bool,  # noqa: FBT001 - a table
@@ -73,7 +73,7 @@ def test_who_lets_cloudwatch_publish_is_told(
     assert alarm["StateValue"] == "ALARM"
 
 
-def test_only_another_state_is_told_and_only_by_an_alarm_that_acts(world: Any) -> None:
+def test_only_another_state_is_sent_and_only_by_an_alarm_that_acts(world: Any) -> None:
     queue = planted(world, None)
     set_state(world, "ALARM")
     assert len(arrived(world, queue)) == 1

@@ -554,7 +554,7 @@ class TestUpdate:
         ("capacity_gib", "iops"),
         [(1200, 1500), (2400, 3000), (4800, 6000), (9600, 6000), (12_000, 12_000), (45_600, 12_000), (48_000, 24_000)],
     )
-    def test_automatic_metadata_tells_what_is_provisioned(self, world: Any, capacity_gib: int, iops: int) -> None:
+    def test_automatic_metadata_states_what_is_provisioned(self, world: Any, capacity_gib: int, iops: int) -> None:
         """API reference, FileSystemLustreMetadataConfiguration; the numbers are the performance page's."""
         made = make(world, StorageCapacity=capacity_gib, lustre={"MetadataConfiguration": {"Mode": "AUTOMATIC"}})
         assert made["LustreConfiguration"]["MetadataConfiguration"] == {"Mode": "AUTOMATIC", "Iops": iops}

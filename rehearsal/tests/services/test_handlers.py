@@ -240,7 +240,7 @@ class TestHyperPodCluster:
         cluster = world.client("sagemaker").describe_cluster(ClusterName=made.physical_id)
         assert cluster["InstanceGroups"][0]["TargetCount"] == 2
 
-    def test_a_failed_cluster_is_deleted_and_its_reason_told(self, world: Any) -> None:
+    def test_a_failed_cluster_is_deleted_and_its_reason_reported(self, world: Any) -> None:
         world.make_eks()
         group = world.group(LifeCycleConfig={"SourceS3Uri": f"s3://{world.bucket}", "OnCreate": "missing.sh"})
         with pytest.raises(HandlerError) as caught:

@@ -80,7 +80,7 @@ class TestIncrease:
             "Only one open service quota increase request is allowed per quota: ml.p5.48xlarge for cluster usage",
         )
 
-    def test_history_is_told_by_page_and_status(self, world: Any) -> None:
+    def test_history_is_listed_by_page_and_status(self, world: Any) -> None:
         quotas = world.client("service-quotas")
         made = [
             quotas.request_service_quota_increase(**{**CLUSTER_USAGE, **other}, DesiredValue=32)["RequestedQuota"]["Id"]

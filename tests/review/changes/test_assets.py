@@ -296,7 +296,7 @@ def test_other_files_under_the_same_name(tmp_path: Path) -> None:
     assert told(base, head) == [("same.zip", "files", ("x / Code",), files, "")]
 
 
-def test_one_asset_of_several_resources_is_told_once(tmp_path: Path) -> None:
+def test_one_asset_of_several_resources_is_reported_once(tmp_path: Path) -> None:
     sides = []
     for name, files in (("a", OLD), ("b", NEW)):
         code = {"S3Bucket": PLACE["bucketName"], "S3Key": f"{key_of(files)}.zip"}

@@ -409,14 +409,14 @@ def test_every_property_that_this_project_emits_has_a_row(assemblies: Path) -> N
                     if steps[0] != "ServiceToken"
                 }
     assert len(emitted) > 300
-    untold = []
+    without_effect = []
     for resource_type, path in sorted(emitted):
         rule = create_only.update_rule(resource_type)
         if rule is not None and rule.is_create_only(path):
             continue
         if all(updates.update(resource_type, path, *sides) is None for sides in (("a", "b"), (None, "b"), ("a", None))):
-            untold.append((resource_type, ".".join(path)))
-    assert untold == []
+            without_effect.append((resource_type, ".".join(path)))
+    assert without_effect == []
 
 
 SET_AGAIN = (
@@ -629,7 +629,7 @@ def read(assemblies: Path, name: str) -> Assembly:
 # whole instance groups
 
 
-def test_the_refused_change_of_a_group_is_told_in_words() -> None:
+def test_the_refused_change_of_a_group_is_reported_in_words() -> None:
     changed = updated(CLUSTER, groups(group()), groups(group(InstanceType="ml.p5e.48xlarge")))
     assert changed == ResourceEffect(
         stack="s",
@@ -736,7 +736,7 @@ def test_any_update_of_an_autoscaled_cluster_sends_the_counts_of_its_template() 
     assert updated(CLUSTER, cluster("Automatic"), cluster("None")).effect is Effect.IN_PLACE
 
 
-def test_groups_that_cannot_be_told_apart_are_unknown() -> None:
+def test_groups_that_cannot_be_distinguished_are_unknown() -> None:
     changed = updated(CLUSTER, groups(group(), group()), groups(group()))
     assert changed.effect is Effect.UNKNOWN
     assert changed.properties[0].reason == "It is unknown which of its parts change."
@@ -1054,7 +1054,7 @@ def test_names_that_resources_take_from_one_another(
     assert {each.effect for each in changed} == {Effect.REPLACED}
 
 
-def test_a_taken_name_is_told_in_words() -> None:
+def test_a_taken_name_is_reported_in_words() -> None:
     changed = found(one({"Old": bucket("b")}), one({"A": bucket("b")}))
     assert changed.summary == (
         "It is created; BucketName b is refused: Old of s still exists when this one is created, and has the same "

@@ -133,7 +133,7 @@ def test_totals_add_up_groups_of_a_type_in_a_zone() -> None:
         ),
     ],
 )
-def test_what_is_not_told_is_unknown_and_says_why(
+def test_what_is_not_shown_is_unknown_and_says_why(
     changed: dict[str, Any], nodes: float | None, accelerators: float | None, note: str | None
 ) -> None:
     found = capacity(EMPTY, assembly(group(**changed)))
@@ -273,7 +273,7 @@ def test_addresses_of_file_systems(settings: dict[str, Any], servers: int | None
         ({"instance_type": None}, "the number of addresses of a node of the type of h100 is unknown"),
     ],
 )
-def test_addresses_that_are_not_told(change: dict[str, Any], reason: str) -> None:
+def test_addresses_that_are_unknown(change: dict[str, Any], reason: str) -> None:
     block = capacity(EMPTY, assembly(group(**change))).blocks[0]
     assert (block.used.after, block.note) == (None, reason)
 
@@ -345,7 +345,7 @@ def test_what_a_gate_no_longer_lists_is_no_longer_needed() -> None:
     ]
 
 
-def test_a_template_without_a_gate_tells_what_it_can() -> None:
+def test_a_template_without_a_gate_shows_what_it_can() -> None:
     volume = [{"EbsVolumeConfig": {"VolumeSizeInGB": 700}}]
     head = assembly(
         group(count=3, InstanceStorageConfigs=volume),
@@ -371,7 +371,7 @@ def test_a_template_without_a_gate_tells_what_it_can() -> None:
     assert {(each.needed.after, each.result) for each in capacity(EMPTY, head).quotas} == {(None, "unknown")}
 
 
-def test_a_gate_of_another_version_is_told() -> None:
+def test_a_gate_of_another_version_is_reported() -> None:
     broken = {"Type": "Custom::HyperPodQuotaGate", "Properties": {"Requirements": [{"Key": "x"}]}}
     found = capacity(EMPTY, assembly(group(), Gate=broken))
     assert P5 in {each.name for each in found.quotas}
@@ -393,7 +393,7 @@ def test_notes_say_which_records_are_missing(loaded: LoadedEnvironment) -> None:
     assert capacity(EMPTY, EMPTY) == Capacity()
 
 
-def test_clusters_with_groups_of_one_name_are_told_apart() -> None:
+def test_clusters_with_groups_of_one_name_are_distinguished() -> None:
     second = {"Type": "AWS::SageMaker::Cluster", "Properties": {"InstanceGroups": [group(count=1)]}}
     found = capacity(EMPTY, assembly(group(), D=second))
     assert [(each.name, each.nodes.after) for each in found.groups] == [("C / h100", 2), ("D / h100", 1)]

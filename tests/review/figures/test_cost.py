@@ -533,7 +533,7 @@ def test_what_else_costs(kind: str, properties: dict[str, Any], expected: list[t
         ("AWS::SSM::Parameter", {"Tier": "Advanced"}, "dev-a / It (AWS::SSM::Parameter): no price for tier Advanced"),
     ],
 )
-def test_what_is_said_of_a_price_that_is_not_known(kind: str, properties: dict[str, Any], unknown: str) -> None:
+def test_what_is_reported_about_a_price_that_is_not_known(kind: str, properties: dict[str, Any], unknown: str) -> None:
     assert one(kind, **properties).unknown == (unknown,)
 
 

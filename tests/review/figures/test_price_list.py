@@ -201,7 +201,7 @@ def test_us_east_1_has_no_prefix_in_old_usage_types() -> None:
     assert [sku for _, sku in fetched.rows] == ["nat_gateway"]
 
 
-def test_what_is_not_found_is_said() -> None:
+def test_what_is_not_found_is_reported() -> None:
     fetched = fetch(PriceList({}), {"us-west-2": ["ml.p5.48xlarge"], "us-east-1": []})
     assert fetched.rows == {}
     assert len(fetched.missing) == 2 * (len(WANTED) + 1) + 2
@@ -343,7 +343,7 @@ def _filters(params: Any) -> dict[str, str]:
     return {each["Field"]: each["Value"] for each in params["Filters"]}
 
 
-def test_who_may_not_ask_is_told_what_to_allow() -> None:
+def test_who_may_not_ask_learns_what_to_allow() -> None:
     said = "User: arn:aws:iam::111122223333:user/dana is not authorized to perform: pricing:GetProducts"
     pages, _ = live({"pricing:GetProducts": Fails("AccessDeniedException", said)})
     with pytest.raises(NotAnswered) as caught:

@@ -749,16 +749,16 @@ def test_what_is_never_created_proves_nothing_and_what_may_be_created_breaks_not
 
 
 @row_by_row("name", ENVIRONMENTS)
-def test_every_shipped_environment_is_proven_or_not_told(name: str, assemblies: Path) -> None:
+def test_every_shipped_environment_is_proven_or_unknown(name: str, assemblies: Path) -> None:
     shipped(assemblies, name)
     subjects = fabric(EMPTY, read_assembly(assemblies / name, name)).subjects
     assert subjects
-    untold = [proof for each in subjects for proof in each.proofs if proof.result != "holds"]
+    unproven = [proof for each in subjects for proof in each.proofs if proof.result != "holds"]
     if name in OF_THEIR_OWN:
-        assert untold == []
-    assert {proof.result for proof in untold} <= {"unknown"}
+        assert unproven == []
+    assert {proof.result for proof in unproven} <= {"unknown"}
     told = f"not in these templates; run 'hyperpod-cdk preflight {name}'"
-    assert all(told in proof.detail for proof in untold)
+    assert all(told in proof.detail for proof in unproven)
 
 
 @pytest.mark.parametrize(

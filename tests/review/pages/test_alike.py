@@ -140,7 +140,7 @@ def test_few_stand_alone_and_many_as_one(number: int) -> None:
     ],
     ids=["resources", "named first", "named within", "named twice", "both", "other lines", "one line"],
 )
-def test_what_tells_them_apart_is_named(reasons: list[Reason], lines: list[str], last: str) -> None:
+def test_what_distinguishes_them_is_named(reasons: list[Reason], lines: list[str], last: str) -> None:
     (entry,) = page(asked(*reasons)).reasons
     assert said(entry) == lines
     assert behind(entry)[-1] == last
@@ -258,7 +258,7 @@ def test_resources_that_change_alike_are_one_entry(number: int) -> None:
     assert behind(entries[0]) == [f"x / Logs{each}" for each in range(number)]
 
 
-def test_resources_with_other_values_are_told_by_them() -> None:
+def test_resources_with_other_values_are_listed_with_them() -> None:
     (entry,) = radius(changed(*(logs(each, before=str(each)) for each in range(50))))
     assert said(entry) == [
         "in place AWS::Logs::LogGroup 50 resources stateful",

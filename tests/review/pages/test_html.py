@@ -228,7 +228,7 @@ def test_without_pictures_there_is_no_place_for_them() -> None:
     assert ids == [key for key in SECTIONS if key not in ("picture", "notes")]
 
 
-def test_a_picture_stands_before_what_could_not_be_told_or_last() -> None:
+def test_a_picture_stands_before_the_notes_or_last() -> None:
     ids = [each["id"] for tag, each in Elements(html(quiet_report(), diagram=picture())).found if tag == "section"]
     assert ids == [key for key in SECTIONS if key != "notes"]
 
@@ -246,7 +246,7 @@ def test_a_picture_stands_before_what_could_not_be_told_or_last() -> None:
         (Level.NONE, "good"),
     ],
 )
-def test_the_verdict_is_a_word_and_a_colour(level: Level, tone: str) -> None:
+def test_the_verdict_is_a_word_and_a_color(level: Level, tone: str) -> None:
     report = quiet_report()
     text = html(report.model_copy(update={"verdict": report.verdict.model_copy(update={"level": level})}))
     assert f'<header class="banner {tone}">' in text

@@ -197,9 +197,7 @@ def test_a_reference_to_what_is_replaced_is_no_difference_to_read() -> None:
         ("protection", "Retain", None, "  - `Retain` -> (none)\n"),
     ],
 )
-def test_what_the_sentence_says_is_not_said_again(
-    about: str, before: str | None, after: str | None, shown: str
-) -> None:
+def test_what_the_sentence_says_is_not_repeated(about: str, before: str | None, after: str | None, shown: str) -> None:
     report = attended("It is so.", before=before, after=after)
     item = report.verdict.attention[0].model_copy(update={"effect": None, "about": about, "causes": ()})
     verdict = report.verdict.model_copy(update={"attention": (item,)})
@@ -208,7 +206,7 @@ def test_what_the_sentence_says_is_not_said_again(
     assert said.endswith(f"  - It is so.\n{shown}\n")
 
 
-def test_a_cause_that_all_changes_have_is_said_once() -> None:
+def test_a_cause_that_all_changes_have_is_reported_once() -> None:
     line = "`environments/prod.yaml:31 hyperpod.instance_groups[1].count`"
     once = f"### What to look at\n\nEvery resource below changes because of {line}.\n\n- "
     two, three = (markdown(attended("It goes.", count=count)).partition("### Blast radius")[0] for count in (2, 3))
@@ -306,7 +304,7 @@ def test_a_value_is_a_code_span(value: str, shown: str) -> None:
     assert f"  - {shown} -> `x`\n" in markdown(attended("It changes.", before=value, after="x"))
 
 
-def test_what_was_not_there_is_said() -> None:
+def test_what_was_not_there_is_shown() -> None:
     assert "  - (none) -> `x`\n" in markdown(attended("It is new.", after="x"))
     assert "  - `x` -> (none)\n" in markdown(attended("It goes.", before="x"))
 
@@ -447,7 +445,7 @@ def test_the_first_line_is_found_again(environment: str, line: str) -> None:
 
 
 @row_by_row("level", list(Level))
-def test_the_level_is_said_in_words(level: Level) -> None:
+def test_the_level_is_written_in_words(level: Level) -> None:
     report = quiet_report()
     changed = report.model_copy(update={"verdict": report.verdict.model_copy(update={"level": level})})
     assert re.search(rf"^## \S {level}: review of prod$", markdown(changed), re.MULTILINE)

@@ -376,7 +376,7 @@ Resources:
 """
 
 
-def test_a_foreign_template_is_drawn_as_far_as_it_tells() -> None:
+def test_a_foreign_template_is_drawn_as_far_as_it_shows() -> None:
     head = template(FOREIGN)
     shown = words(head)
     assert {"us-east-1a", "zone unknown", "not in these templates", "block unknown"} <= set(shown)

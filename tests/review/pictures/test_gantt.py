@@ -76,7 +76,7 @@ def test_a_bar_is_full_to_the_least_and_pale_to_the_most() -> None:
     assert bars(picture, "high-critical") == [pytest.approx((340 + 5 * scale, 15 * scale), abs=0.02)]
 
 
-def test_a_deletion_is_told_from_the_rest() -> None:
+def test_a_deletion_is_drawn_unlike_the_rest() -> None:
     picture = drawn(of(step("Old", 0, 1, 2, action="delete", is_critical=True), step("New", 0, 1, 2, action="replace")))
     assert len(bars(picture, "low-delete")) == 1
     assert {"delete Old", "replace New", "deletion"} <= set(words(picture))

@@ -148,7 +148,7 @@ def test_summary_hides_no_action() -> None:
     assert (grant.stack, grant.logical_id, grant.is_wildcard) == ("prod-hyperpod", "Role", True)
 
 
-def test_only_the_difference_of_a_statement_is_told() -> None:
+def test_only_the_difference_of_a_statement_is_reported() -> None:
     before = {**BUCKET, "Role": role(Policies=inline(allow(["s3:GetObject", "s3:ListBucket"], IN_BUCKET)))}
     after = {**BUCKET, "Role": role(Policies=inline(allow(["s3:GetObject", "s3:PutObject"], IN_BUCKET)))}
     assert grants(before, after) == [
@@ -613,7 +613,7 @@ def test_what_is_not_a_statement_is_noted() -> None:
     assert f"{ROLE}: not judged: no statement" in found.notes
 
 
-def test_policy_that_only_the_deployment_tells() -> None:
+def test_policy_that_only_the_deployment_shows() -> None:
     def side(name: str) -> dict[str, Any]:
         return {"Role": role(ManagedPolicyArns=[{"Fn::If": ["Unknown", f"arn:aws:iam::aws:policy/{name}", "x"]}])}
 
@@ -710,7 +710,7 @@ def test_same_rights_written_otherwise_are_no_change(
 
 @given(st.data(), st.lists(TRIPLES, min_size=2, max_size=12, unique=True))
 @settings(max_examples=40, deadline=None)
-def test_one_right_less_is_told(data: st.DataObject, rights: list[tuple[str, str, int, int]]) -> None:
+def test_one_right_less_is_reported(data: st.DataObject, rights: list[tuple[str, str, int, int]]) -> None:
     lost = data.draw(st.sampled_from(rights))
     found = judged(*sides(data.draw(written(rights)), data.draw(written([each for each in rights if each != lost]))))
     (grant,) = found.grants

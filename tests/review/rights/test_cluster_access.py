@@ -92,7 +92,7 @@ def test_access_entry(properties: dict[str, Any], sentence: str) -> None:
     assert gone == [f"role team {sentence.replace('can access', 'can no longer access')}"]
 
 
-def test_only_the_difference_of_an_entry_is_told() -> None:
+def test_only_the_difference_of_an_entry_is_reported() -> None:
     before = {"Entry": entry(AccessPolicies=[policy(EDIT, "a", "b")], KubernetesGroups=["team"])}
     after = {"Other": entry(AccessPolicies=[policy(EDIT, "c"), policy(EDIT, "a")], KubernetesGroups=["team"])}
     assert grants(before, after) == [

@@ -100,7 +100,7 @@ def test_which_keys_limit_less(how: str, until_now: str, condition: str) -> None
     assert [each.how for each in wider(until_now, condition)] == ([how] if how else [])
 
 
-def test_every_key_is_told_once_and_sorted() -> None:
+def test_every_key_is_reported_once_and_sorted() -> None:
     until_now = json.dumps({"StringEquals": {"b": ["1"], "a": ["1"]}, "StringLike": {"B": ["x*"]}})
     assert wider(until_now, of("StringEquals", "2", key="a")) == [Wider("a", "wider"), Wider("b", "dropped")]
 

@@ -283,7 +283,7 @@ def test_public_subnets() -> None:
     assert reach(subnets(), private) == [(sentence, False)]
 
 
-def test_zone_that_only_the_deployment_tells_is_no_note() -> None:
+def test_zone_that_only_the_deployment_shows_is_no_note() -> None:
     subnet = resource("EC2::Subnet", "A", AvailabilityZone={"Fn::Select": [0, {"Fn::GetAZs": ""}]})
     base, head = (
         Assembly(environment="prod", stacks=(Stack(name="prod-network", template={"Resources": each}),))

@@ -87,7 +87,7 @@ def test_the_launcher_of_an_mpi_job_only_starts_others() -> None:
         ({"lustre/version": "2.15.6", "kefalnd/refcnt": "9"}, "efa", ("pass", "Lustre over EFA")),
     ],
 )
-def test_what_is_said_is_what_the_report_reads(
+def test_what_is_printed_is_what_the_report_reads(
     tmp_path: Path, modules: dict[str, str], said: str, verdict: tuple[str, str]
 ) -> None:
     for name, text in modules.items():

@@ -74,7 +74,7 @@ def test_nccl_says_which_network_it_uses_unless_the_job_wants_otherwise() -> Non
     assert debug(environment={"NCCL_DEBUG": "WARN"}) == {"WARN"}
 
 
-def test_a_worker_tells_its_node_and_serves_ssh() -> None:
+def test_a_worker_prints_its_node_and_serves_ssh() -> None:
     assert script_of(pods_of(job_of())[1]).splitlines() == [
         "mkdir -p /run/sshd",
         "printf '%s\\n' \"$HYPERPOD_CDK_NODE\" >/run/hyperpod-cdk-node",

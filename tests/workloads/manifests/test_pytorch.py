@@ -61,7 +61,7 @@ def test_workers_meet_without_etcd() -> None:
     assert list(job["spec"]["pytorchReplicaSpecs"]) == ["Worker"]
 
 
-def test_torchrun_is_told_its_processes_alone() -> None:
+def test_torchrun_gets_its_processes_alone() -> None:
     worker = worker_of(example("john-fsdp"))
     assert container(worker["template"])["name"] == "pytorch"
     assert container(worker["template"])["command"][:3] == ["torchrun", "--nproc-per-node=4", "/fsdp/train.py"]

@@ -137,7 +137,7 @@ def test_good_manifests_pass() -> None:
     check(_mpi(), _pytorch(), _hyperpod(), *_kueue(), service, pod, job)
 
 
-def test_every_problem_of_every_manifest_is_said() -> None:
+def test_every_problem_of_every_manifest_is_reported() -> None:
     """The error names them all, with kind, name and path."""
     wrong, other = _pytorch(), _mpi()
     wrong["spec"]["elasticPolicy"] = {"minReplica": 1}

@@ -58,7 +58,7 @@ def test_the_real_log_is_unknown_as_it_does_not_name_its_network() -> None:
     assert (found.plateau_gb_s, found.average_gb_s, found.wrong) == (2.88, 1.35737, 0)
 
 
-def test_without_a_type_the_gpus_name_tells_which_are_possible() -> None:
+def test_without_a_type_the_gpus_name_shows_which_are_possible() -> None:
     report = _real()
     assert report.instance_type is None
     assert report.instance_type_from == "device"
@@ -271,7 +271,7 @@ def test_a_program_that_failed_after_its_table_fails() -> None:
     assert _checks(report)["completeness"] == ("fail", "all_reduce failed with exit code 1 after 11 sizes")
 
 
-def test_a_program_that_failed_for_its_wrong_results_is_told_once() -> None:
+def test_a_program_that_failed_for_its_wrong_results_is_reported_once() -> None:
     lines = run(["a", "b"], 437.0)
     lines[-4] = row(1 << 33, 437.0, wrong=1)
     report = _report([marked("all_reduce", 2, P5), *lines, "# hyperpod-cdk: exit=1"])
@@ -309,7 +309,9 @@ BROKEN = "w:1:1 [0] net.cc:1 NCCL WARN NET/OFI Request 0x7f completed with error
         ),
     ],
 )
-def test_failures_after_a_run_that_came_to_its_end_are_told(after: list[str], check: tuple[str, str] | None) -> None:
+def test_failures_after_a_run_that_came_to_its_end_are_reported(
+    after: list[str], check: tuple[str, str] | None
+) -> None:
     report = _report([marked("all_reduce", 2, P5), *run(["a", "b"], 437.0), *after])
     assert _checks(report).get("errors") == check
 
@@ -348,7 +350,7 @@ def test_fewer_nodes_than_asked_for_fail() -> None:
     assert [line.line for line in check.evidence] == [1]
 
 
-def test_gpus_of_another_type_are_told() -> None:
+def test_gpus_of_another_type_are_reported() -> None:
     report = _report(run(["a", "b"], 437.0), instance_type="ml.g5.8xlarge")
     assert _checks(report)["instance type"] == (
         "unknown",
@@ -358,8 +360,8 @@ def test_gpus_of_another_type_are_told() -> None:
     assert (report.verdict, report.runs[0].comparison) == ("fail", None)
     assert _checks(report)["interfaces"] == ("fail", "32 EFA interfaces found on a node, ml.g5.8xlarge has 1")
     assert "all_reduce reached 437 GB/s; the log's GPUs are not those of ml.g5.8xlarge" in _checks(report)["bandwidth"]
-    unheard = _report(run(["a", "b"], 437.0, name="NVIDIA Z9"), instance_type=P5)
-    assert _checks(unheard)["instance type"] == (
+    unknown = _report(run(["a", "b"], 437.0, name="NVIDIA Z9"), instance_type=P5)
+    assert _checks(unknown)["instance type"] == (
         "unknown",
         "the GPUs of the log (NVIDIA Z9) do not belong to ml.p5.48xlarge",
     )
@@ -448,7 +450,7 @@ def test_interfaces_are_compared_with_those_of_the_type(instance_type: str | Non
     assert _checks(_report(lines, instance_type=instance_type)) == {"interfaces": check}
 
 
-def test_interfaces_that_a_job_counted_are_told_by_node() -> None:
+def test_interfaces_that_a_job_counted_are_reported_by_node() -> None:
     line = "# hyperpod-cdk: efa-info node={} instance_type=ml.p5.48xlarge interfaces={} expected=32 memlock=unlimited"
     good, bad = line.format("i-0a", 32), line.format("i-0b", 31)
     assert _checks(_report([good])) == {"interfaces": ("pass", "every EFA interface was found on 1 node")}
@@ -494,7 +496,7 @@ def test_a_diagnostic_that_tested_nothing_passes_nothing(results: list[str], che
     assert _checks(_report([json.dumps(document)])) == {"health": check}
 
 
-def test_nccl_alone_tells_its_network_and_no_speed() -> None:
+def test_nccl_alone_shows_its_network_and_no_speed() -> None:
     report = _report(info(["a", "b"], EFA))
     assert report.verdict == "unknown"
     assert report.summary.startswith("EFA is in use; ")

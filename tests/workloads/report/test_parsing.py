@@ -110,7 +110,7 @@ def test_memory_does_not_grow_with_the_log() -> None:
     assert peak < 4_000 * len(line) / 2
 
 
-def test_several_collectives_are_told_apart_by_what_precedes_them() -> None:
+def test_several_collectives_are_distinguished_by_what_precedes_them() -> None:
     lines = [
         making.marked("all_reduce", 2, "ml.p5.48xlarge"),
         *making.run(["a", "b"], 437.0),
@@ -178,7 +178,7 @@ def test_what_nccl_says_of_its_network(said: str, signals: set[str]) -> None:
         ("none", -1, 1.875, 0, None),
     ],
 )
-def test_columns_tell_the_collective_where_only_one_fits(
+def test_columns_show_the_collective_where_only_one_fits(
     operation: str, root: int, ratio: float, hosts: int, found: str | None
 ) -> None:
     names = [f"h{index}" for index in range(hosts)]
@@ -250,7 +250,7 @@ def test_tables_of_several_pods_may_be_mixed() -> None:
     assert sorted(plateau(run) or 0.0 for run in parse(lines).runs) == [200.0, 437.0]
 
 
-def test_numbers_that_are_none_are_told_and_not_taken() -> None:
+def test_numbers_that_are_none_are_reported_and_not_taken() -> None:
     lines = [*making.HEAD, making.row(1024, "nan"), making.row(2048, "inf"), making.row(4096, 5.0)]
     (run,) = parse(lines).runs
     assert plateau(run) == 5.0
