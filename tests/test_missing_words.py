@@ -78,7 +78,7 @@ def _searched(condition: ast.AST) -> Iterator[ast.expr]:
 
 
 @cache
-def said() -> str:
+def written() -> str:
     """Return what the sources say; texts of several lines are joined, and what an f-string holds stays as written."""
     return "\n".join(
         re.sub(r'"\s*\n\s*f?"', "", file.read_text(encoding="utf-8"))
@@ -97,9 +97,9 @@ def test_what_is_expected_to_be_missing_is_written_somewhere() -> None:
         if file != Path(__file__)
         for line, words in looked_for(ast.parse(file.read_text(encoding="utf-8")))
     }
-    unsaid = {words: place for words, place in looked.items() if words not in said()}
-    assert unsaid.keys() == OF_OTHERS.keys(), {
-        words: place for words, place in unsaid.items() if words not in OF_OTHERS
+    unwritten = {words: place for words, place in looked.items() if words not in written()}
+    assert unwritten.keys() == OF_OTHERS.keys(), {
+        words: place for words, place in unwritten.items() if words not in OF_OTHERS
     }
 
 

@@ -11,7 +11,7 @@ import pytest
 from hyperpod_cdk._cli import living
 from hyperpod_cdk._cli.scaffold import Answers, environment_text
 from hyperpod_cdk.catalog import hyperpod, lustre, prices
-from hyperpod_cdk.catalog import notifications as told
+from hyperpod_cdk.catalog import notifications as catalog
 from hyperpod_cdk.config import load_environment
 from hyperpod_cdk.config.environment import STACKS
 from hyperpod_cdk.config.fleet import SOAK_MINUTES
@@ -104,7 +104,7 @@ def _dollars(sku: str) -> float:
         ("README.md", r"Each environment has (\w+) stacks\.", lambda: (_WORDS[len(STACKS)],)),
         ("docs/coming-from.md", r"A file can have at most (\d+) MB\.", lambda: (f"{MAX_BYTES / 1e6:.0f}",)),
         *(
-            ("docs/day-two.md", rf"{asked}, every (\d+) minutes", lambda: (f"{told.WATCH_MINUTES}",))
+            ("docs/day-two.md", rf"{asked}, every (\d+) minutes", lambda: (f"{catalog.WATCH_MINUTES}",))
             for asked in ("DescribeCluster", "DescribeTrainingPlan", "Service Quotas and the groups of [^|,]+")
         ),
         ("docs/day-two.md", r"\| (\w+) dashboards in the folder", lambda: (_WORDS[len(dashboards.DASHBOARDS)],)),
