@@ -838,6 +838,15 @@ def test_other_code_is_named_with_its_role_though_it_can_do_little(
     assert [(each.sentence, each.is_grave) for each in found] == ([(said, False)] if changed else [])
 
 
+def test_code_from_a_bucket_that_a_parameter_names() -> None:
+    before, after = (
+        {"F": {"Type": "AWS::Lambda::LayerVersion", "Properties": {"Content": {"S3Bucket": bucket, "S3Key": "k"}}}}
+        for bucket in ("b", {"Ref": "Bucket"})
+    )
+    said = "layer version F (prod-hyperpod) runs code from another bucket: ${Bucket}"
+    assert [each.sentence for each in judged(*sides(before, after)).grants] == [said]
+
+
 def chosen(first: Any, second: Any = None) -> dict[str, Any]:
     """Return a value that a condition decides which only the deployment knows."""
     return {"Fn::If": ["Asked", first, {"Ref": "AWS::NoValue"} if second is None else second]}

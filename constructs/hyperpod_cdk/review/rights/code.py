@@ -232,7 +232,8 @@ def _told(  # noqa: PLR0917 - what is told, then by what
     name = view.name(resource)
     keys = {each: sorted((names or {}).get(each, _ALL)) for each in found}
     by = [f"{each}.{key}" for each, below in keys.items() for key in below] or list(found)
-    return OtherCode(name, said.format(name), place_of(resource), roles, properties=tuple(by))
+    # what is said may itself contain a value with braces
+    return OtherCode(name, said.replace("{}", name, 1), place_of(resource), roles, properties=tuple(by))
 
 
 def _stated(view: View, resource: Resource, names: Mapping[str, frozenset[str]]) -> list[str]:
