@@ -470,3 +470,11 @@ def test_what_a_network_acl_denies_still(number: str, protocol: str, ports: str,
     assert not is_denied(ACL, [("acl", "acl-2", *rule[2:])])
     assert not is_denied(ACL, [(*rule[:2], "True", *rule[3:])])
     assert not is_denied(ACL, [(*rule[:4], "allow", *rule[5:])])
+
+
+def test_ports_that_end_before_they_begin_are_reported() -> None:
+    def of(first: int) -> dict[str, Any]:
+        rule = {"IpProtocol": "tcp", "FromPort": first, "ToPort": 988, "CidrIp": "10.0.0.0/8"}
+        return {"Efa": group(SecurityGroupIngress=[rule])}
+
+    assert [each for each, _ in reach(of(988), of(989))]

@@ -38,7 +38,9 @@ class ReachChanges:
                 continue
             for change, (some, others) in both((will, was), (was, will)):
                 for ports in reaching.difference([each[0] for each in some], [each[0] for each in others]):
-                    place = next(place for each, place in some if each[0] <= ports[1] and ports[0] <= each[1])
+                    # ports that end before they begin overlap with none
+                    overlaps = (place for each, place in some if each[0] <= ports[1] and ports[0] <= each[1])
+                    place = next(overlaps, some[0][1])
                     what = reaching.traffic(rule.protocol, rule.detail, ports)
                     # rules of one group with one peer are read together
                     together = rule._replace(protocol="", detail="")
