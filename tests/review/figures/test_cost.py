@@ -663,6 +663,17 @@ def test_a_resource_with_a_condition(condition: str, expected: list[float | None
     assert (said in found.unknown) == (condition == "Maybe")
 
 
+def test_nodes_with_a_condition_are_counted_without_a_price() -> None:
+    def of(count: int) -> Assembly:
+        (body,) = cluster(group(InstanceCount=count)).stacks[0].template["Resources"].values()
+        return stack({"Cluster": {**body, "Condition": "Maybe"}}, Conditions=CONDITIONS)
+
+    missing = "whether condition Maybe is true, which the template does not show"
+    for base, before in ((EMPTY, 0), (of(2), 2)):
+        (found,) = [each for each in cost(base, of(16), prices=PRICES).unpriced if each.kind == "nodes"]
+        assert (found.quantity.before, found.quantity.after, found.missing) == (before, 16, missing)
+
+
 def test_many_of_a_kind_that_is_paid_by_use_are_one_line() -> None:
     head = stack({f"Log{number}": "AWS::Logs::LogGroup" for number in range(3)})
     found = cost(stack({"Log1": "AWS::Logs::LogGroup"}), head, prices=PRICES)

@@ -10,7 +10,7 @@ from typing import Final
 from hyperpod_cdk.catalog import prices as catalog
 from hyperpod_cdk.catalog.prices import Kind, Prices
 from hyperpod_cdk.review.figures import quantities
-from hyperpod_cdk.review.figures.charge_lines import Charge, Lines, at, is_accelerated_type, name_of
+from hyperpod_cdk.review.figures.charge_lines import Charge, Lines, at, is_accelerated_type, name_of, thing
 from hyperpod_cdk.review.figures.group_charges import of_group, shared_storage
 from hyperpod_cdk.review.figures.type_charges import MACHINES, READERS, by_hour
 from hyperpod_cdk.review.nouns import noun
@@ -155,6 +155,15 @@ class Charged(Lines):
                 pass
 
 
+_GREAT: Final[tuple[Kind, ...]] = ("nodes", "volumes", "storage", "control plane")
+"""The kinds whose number needs approval if it grows at an unknown price."""
+
+
 def _conditional(item: Charge, condition: str) -> Charge:
     unknown = f"{item.resource}: created only if condition {condition} is true, which the template does not show"
-    return replace(item, monthly=None, unknown=unknown)
+    item = replace(item, monthly=None, unknown=unknown)
+    if item.kind not in _GREAT or item.price is None:
+        return item
+    # its number is what there is if the condition is true, and asks for approval as one without a price
+    missing = item.missing or f"whether condition {condition} is true, which the template does not show"
+    return replace(item, sold=item.sold or thing(item.price.sku), missing=missing)
