@@ -94,6 +94,16 @@ def test_a_list_that_only_the_deployment_shows_is_named_unknown(loop: Any) -> No
     assert updates.is_foreign(UNREAD_LOOP)
 
 
+def test_the_conditions_in_a_loop_whose_list_is_unknown_are_values() -> None:
+    statement = {"Effect": "Deny", "Condition": {"Bool": {"aws:SecureTransport": "false"}}}
+    topic = {"Type": "T", "Condition": "Is${X}", "Properties": {"Statement": [statement]}}
+    loop = ["X", {"Ref": "P"}, {"R${X}": topic, "S${X}": {"Type": "T", "Condition": "C"}}]
+    conditions = {name: {"Fn::If": [name, True, False]} for name in ("C", "Is${X}")}
+    assert of(Resources={"Fn::ForEach::A": loop})["Resources"] == {
+        "Fn::ForEach::A": {"Type": UNTOLD, "Properties": {"Loop": loop, "Conditions": conditions}}
+    }
+
+
 def test_loops_of_conditions_and_outputs() -> None:
     found = of(
         Conditions={"Fn::ForEach::C": ["X", ["A"], {"Is${X}": {"Fn::Equals": [{"Ref": "X"}, "A"]}}]},

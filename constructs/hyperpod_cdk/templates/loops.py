@@ -33,10 +33,27 @@ def expanded(template: Mapping[str, Any], *, most: int) -> dict[str, Any]:
     resources = found.get("Resources")
     if isinstance(resources, dict):
         found["Resources"] = {
-            name: {"Type": UNREAD_LOOP, "Properties": {"Loop": body}} if name.startswith(LOOP) else body
+            name: {"Type": UNREAD_LOOP, "Properties": {"Loop": body, **_conditions(body)}}
+            if name.startswith(LOOP)
+            else body
             for name, body in resources.items()
         }
     return dict(found)
+
+
+def _conditions(loop: Any) -> dict[str, Any]:
+    """Return the conditions of the resources in a loop as values, so that they are resolved as those are."""
+    names: set[str] = set()
+    pending = [loop]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, dict):
+            if isinstance(name := item.get("Condition"), str):
+                names.add(name)
+            pending += item.values()
+        elif isinstance(item, list):
+            pending += item
+    return {"Conditions": {name: {"Fn::If": [name, True, False]} for name in sorted(names)}} if names else {}
 
 
 def _loops(value: Any) -> Iterator[str]:
