@@ -40,7 +40,7 @@ from hyperpod_cdk.review.nouns import count, noun, place
 from hyperpod_cdk.review.retention import lifted
 from hyperpod_cdk.templates.assembly import Assembly, Resource
 from hyperpod_cdk.templates.difference import MISSING, ResourceChange
-from hyperpod_cdk.templates.values import plain
+from hyperpod_cdk.templates.values import Unknown, plain
 
 JUMP_SHARE: Final = 0.1
 JUMP_DOLLARS: Final = 100.0
@@ -374,16 +374,19 @@ def _switched_off(change: ResourceChange, after: Resource) -> Iterator[_Lifted]:
             if _INSTEAD.get(path) in after.properties:
                 continue
             is_switch = path.rpartition(".")[2] in _UNPROTECTED_BY
+            is_untold = isinstance(old, Unknown)
+            loses = "may lose" if is_untold else "loses"
+            was = None if old is MISSING else plain(old)
             item = Attention(
                 effect=None,
                 about="protection",
                 resource=f"{after.stack} / {after.name}",
                 property=path,
-                before="true" if is_switch else plain(old) if old is not MISSING else None,
+                before="true" if is_switch and not is_untold else was,
                 after=plain(new) if isinstance(new, bool | int | str) else None,
-                message=f"The {noun(after.type)} loses its protection against deletion."
+                message=f"The {noun(after.type)} {loses} its protection against deletion."
                 if is_switch
-                else f"The {noun(after.type)} loses protection: {said}.",
+                else f"The {noun(after.type)} {loses} protection: {said}.",
             )
             yield item, [path]
 

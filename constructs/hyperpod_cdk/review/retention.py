@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.templates.difference import MISSING, PropertyChange
-from hyperpod_cdk.templates.values import plain
+from hyperpod_cdk.templates.values import Unknown, plain
 
 _KEEPS: Final[dict[str, str]] = {
     "AutomaticBackupRetentionDays": "backups are kept for",
@@ -315,6 +315,20 @@ _ENDS_BY: Final[dict[tuple[str, str], tuple[str, str]]] = {
 }
 """Properties, by the key above them, with the value that ends something, and what ends."""
 
+_PROTECTING: Final = frozenset(
+    {
+        *_KEEPS,
+        *_SWITCHES,
+        *_LOGS,
+        *_GUARDING,
+        # the last one is a word of many meanings if it is below another one
+        *(above or name for above, name in (*_LADDERS, *_GUARDS, *_LIMITS)),
+        *(next(filter(None, steps)) for steps in _STATES),
+        *("BlockPublicAcls", "IgnorePublicAcls", "RestrictPublicBuckets"),
+    }
+)
+"""Names of properties that protect, or that contain what does."""
+
 _DELETING_EVENTS: Final[dict[str, str]] = {
     "AutoExportPolicy": "deleting a file deletes the object in the bucket",
     "AutoImportPolicy": "deleting an object in the bucket deletes the file",
@@ -403,6 +417,7 @@ def lifted(change: PropertyChange, resource_type: str = "") -> Iterator[tuple[st
     yield from _gone_whole(change)
     yield from _excluded(change)
     yield from _deleting(change)
+    yield from _decided_otherwise(change)
     was, will = (_filters(change.steps, each) for each in (change.before, change.after))
     if was["DefaultAction"] > will["DefaultAction"]:
         yield change.path, "Block", MISSING, "the default action no longer blocks"
@@ -455,6 +470,8 @@ def _least_tls(name: str) -> str:
 
 
 def _switched(name: str, before: Any, after: Any, on: tuple[str, ...]) -> str:
+    if _may_have_been(before, after) and _text(after) not in on:
+        return f"{name} may no longer be {on[0]}"
     return f"{name} is no longer {plain(before)}" if _text(before) in on and _text(after) not in on else ""
 
 
@@ -470,6 +487,20 @@ def _weakened(above: str, name: str, before: Any, after: Any) -> str:
     ladder = _LADDERS[above, name]
     was, will = (ladder.index(_text(each)) if _text(each) in ladder else len(ladder) for each in (before, after))
     return f"{name} is no longer {plain(before)}" if was < will else ""
+
+
+def _decided_otherwise(change: PropertyChange) -> Iterator[tuple[str, Any, Any, str]]:
+    """Yield a value of several settings that protect, of which only the deployment knows what it was."""
+    if _may_have_been(change.before, change.after):
+        # their names are in the text of the values that a condition or a mapping chooses from
+        found = sorted(_PROTECTING.intersection(re.findall(r"(\w+): ", change.before.text)))
+        if found:
+            yield change.path, change.before, change.after, f"{joined(found)} may no longer be as before"
+
+
+def _may_have_been(before: Any, after: Any) -> bool:
+    """Whether only the deployment knows what a setting was, and what decides it changes."""
+    return isinstance(before, Unknown) and before != after
 
 
 def _state(above: str, names: list[str]) -> tuple[str, ...] | None:
