@@ -354,6 +354,11 @@ def test_yaml_with_short_forms() -> None:
         ("Resources: [a]", "t: not a CloudFormation template: it has no Resources"),
         ("Resources: {A: b}", "t: not a CloudFormation template: Resources.A has no Type"),
         ("Resources: {A: {Type: [b]}}", "t: not a CloudFormation template: Resources.A has no Type"),
+        # YAML reads it as true
+        (
+            "Resources: {A: {Type: b, Condition: Yes}}",
+            "t: not a CloudFormation template: Resources.A.Condition is not a text; quote the name",
+        ),
         (
             '{"Resources": {',
             "t:1: not JSON: Expecting property name enclosed in double quotes; is the file half-written?",

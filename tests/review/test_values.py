@@ -13,8 +13,10 @@ from hyperpod_cdk.templates.assembly import Assembly, Stack
 from hyperpod_cdk.templates.values import (
     Reference,
     Unknown,
+    holds,
     imports,
     imports_unknown,
+    meaning,
     plain,
     references,
     resolve,
@@ -33,6 +35,8 @@ NETWORK = Stack(
             "Stage": {"Type": "String", "Default": "dev"},
             "Zones": {"Type": "CommaDelimitedList", "Default": "a, b"},
             "Asked": {"Type": "String"},
+            "Stored": {"Type": "AWS::SSM::Parameter::Value<String>"},
+            "Number": {"Type": "Number", "Default": 4},
         },
         "Conditions": {
             "IsDev": {"Fn::Equals": [{"Ref": "Stage"}, "dev"]},
@@ -44,7 +48,11 @@ NETWORK = Stack(
             "Circle": {"Condition": "Circle"},
             "Strange": {"Condition": ["IsDev"]},
         },
-        "Mappings": {"Sizes": {"dev": {"Nodes": 4}}},
+        "Mappings": {
+            "Sizes": {"dev": {"Nodes": 4}},
+            "By": {"4": {"Nodes": 5}},
+            "More": {"Fn::Transform": {"Name": "M"}},
+        },
         "Resources": {"Vpc": {"Type": "AWS::EC2::VPC"}, "Subnet": {"Type": "AWS::EC2::Subnet"}},
         "Outputs": {
             "Subnet": {"Value": {"Ref": "Subnet"}, "Export": {"Name": "dev-network:Subnet"}},
@@ -75,7 +83,12 @@ DEV = Assembly(environment="dev", stacks=(NETWORK, HYPERPOD))
         ({"Fn::GetAtt": ["Nobody", "Arn"]}, Unknown("{Fn::GetAtt: ['Nobody', 'Arn']}")),
         ({"Fn::GetAtt": ["Vpc"]}, Unknown("{Fn::GetAtt: ['Vpc']}")),
         ({"Fn::GetAtt": ["Vpc", "A", "B"]}, Unknown("{Fn::GetAtt: ['Vpc', 'A', 'B']}")),
-        ({"Fn::GetAtt": ["Vpc", {"Ref": "Stage"}]}, Unknown("{Fn::GetAtt: ['Vpc', {'Ref': 'Stage'}]}")),
+        ({"Fn::GetAtt": ["Vpc", {"Ref": "Stage"}]}, Reference("dev-network", "Vpc", "dev")),
+        ({"Fn::GetAtt": ["Vpc", {"Ref": "Asked"}]}, Unknown("{Fn::GetAtt: [Vpc, ${Asked}]}")),
+        ({"Ref": {"Fn::Sub": "V${Part}"}}, Unknown("${V${Part}}")),
+        ({"Ref": {"Fn::If": ["IsDev", "Vpc", "Subnet"]}}, Reference("dev-network", "Vpc")),
+        ({"Ref": {"Fn::If": ["IsAsked", "Vpc", "Subnet"]}}, Unknown("${{if IsAsked: Vpc, else Subnet}}")),
+        ({"Ref": "Stored"}, Unknown("{{resolve:ssm:${Stored}}}")),
         ({"Fn::GetAtt": {"a": "Vpc", "b": "Arn"}}, Unknown("{Fn::GetAtt: {'a': 'Vpc', 'b': 'Arn'}}")),
         ({"Fn::GetAtt": None}, Unknown("{Fn::GetAtt: None}")),
         ({"Fn::Join": ["-", ["a", {"Ref": "Stage"}]]}, "a-dev"),
@@ -98,6 +111,25 @@ DEV = Assembly(environment="dev", stacks=(NETWORK, HYPERPOD))
         ({"Fn::Split": ["/", {"Fn::Sub": "${Asked}/b"}]}, Unknown("{Fn::Split: [/, ${Asked}/b]}")),
         ({"Fn::FindInMap": ["Sizes", {"Ref": "Stage"}, "Nodes"]}, 4),
         ({"Fn::FindInMap": ["Sizes", "prod", "Nodes"]}, Unknown("{Fn::FindInMap: [Sizes, prod, Nodes]}")),
+        ({"Fn::FindInMap": ["By", {"Ref": "Number"}, "Nodes"]}, 5),
+        ({"Fn::FindInMap": ["Sizes", "prod", "Nodes", {"DefaultValue": {"Ref": "Stage"}}]}, "dev"),
+        ({"Fn::FindInMap": ["Sizes", "dev", "Nodes", {"DefaultValue": 9}]}, 4),
+        (
+            {"Fn::FindInMap": ["Sizes", "prod", "Nodes", {"Other": 9}]},
+            Unknown("{Fn::FindInMap: [Sizes, prod, Nodes, {Other: 9}]}"),
+        ),
+        (
+            {"Fn::FindInMap": ["More", "prod", "Nodes", {"DefaultValue": 9}]},
+            Unknown("{Fn::FindInMap: [More, prod, Nodes, {DefaultValue: 9}]}"),
+        ),
+        (
+            {"Fn::FindInMap": ["Sizes", {"Fn::Sub": "${Asked}-a"}, "Nodes"]},
+            Unknown("{Fn::FindInMap: [${Asked}-a, Nodes] of {dev: {Nodes: 4}}}"),
+        ),
+        (
+            {"Fn::FindInMap": ["Sizes", {"Ref": "Asked"}, "Nodes", {"DefaultValue": 9}]},
+            Unknown("{Fn::FindInMap: [${Asked}, Nodes, {DefaultValue: 9}] of {dev: {Nodes: 4}}}"),
+        ),
         ({"Fn::ImportValue": "dev-network:Stage"}, "dev"),
         ({"Fn::ImportValue": "elsewhere:Stage"}, Unknown("{import elsewhere:Stage}")),
         ({"Fn::GetAZs": ""}, Unknown("{Fn::GetAZs}")),
@@ -169,8 +201,11 @@ def test_references_and_imports_of_a_value() -> None:
         "A": [{"Ref": "R"}, {"Fn::GetAtt": ["G", "Arn"]}, {"Fn::GetAtt": "H.Arn"}],
         "B": {"Fn::Sub": ["${S} ${T.Arn} ${!Kept}", {"S": {"Fn::ImportValue": "i"}}]},
         "C": {"Fn::ImportValue": {"Fn::Sub": "${R}:x"}},
+        "D": {"Fn::GetAtt": ["F", {"Ref": "P"}]},
     }
-    assert sorted(references(value)) == [("G", "Arn"), ("H", "Arn"), ("R", ""), ("R", ""), ("S", ""), ("T", "Arn")]
+    assert sorted(references(value)) == [
+        *(("F", ""), ("G", "Arn"), ("H", "Arn"), ("P", ""), ("R", ""), ("R", ""), ("S", ""), ("T", "Arn")),
+    ]
     stack = Stack(name="s", template={"Resources": {"R": {"Type": "T"}}})
     assert list(imports(stack, value)) == ["i"]
     assert imports_unknown(replace(stack, template={"Resources": {"R": {"Type": "T"}}, "Outputs": value}))
@@ -255,6 +290,98 @@ def test_conditions_of_many_levels_are_known_or_not(levels: int, *, told: bool) 
     for name in ("Inside", "Step0"):
         expected = 1 if told else Unknown(f"{{if {name}: 1, else 2}}")
         assert resolve(dev, "dev-network", {"Fn::If": [name, 1, 2]}) == expected
+
+
+@row_by_row(
+    "one, other, expected",
+    [
+        ("dev", "dev", True),
+        ("dev", "Dev", False),
+        # a template without quotes loses the text that CloudFormation compares
+        ("true", True, True),
+        ("false", False, True),
+        ("true", False, False),
+        ("", True, False),
+        ("prod", False, False),
+        ("1", 1, True),
+        (1, "1", True),
+        ("2", 1, False),
+        ("-1", -1, True),
+        ("prod", 1, False),
+        ("1.5", 1.5, True),
+        # what a template wrote as yes, 010 or 1.0 is known only there
+        ("yes", True, None),
+        ("Off", False, None),
+        ("010", 8, None),
+        ("1", 1.0, None),
+        ("0x10", 16, None),
+        (["a"], "a", False),
+    ],
+)
+def test_equality_is_of_texts(one: Any, other: Any, expected: Any) -> None:
+    stack = Stack(name="s", template={"Conditions": {"C": {"Fn::Equals": [one, other]}}})
+    assert holds(stack, "C") is expected
+
+
+EQUALS_ASKED = {"Fn::Equals": [{"Ref": "Asked"}, "x"]}
+
+
+@row_by_row(
+    "condition, expected",
+    [
+        ({"Fn::Equals": ["a", "a"]}, "true"),
+        ({"Fn::Equals": ["a", "b"]}, "false"),
+        (EQUALS_ASKED, '${Asked} = "x"'),
+        ({"Condition": "IsAsked"}, '${Asked} = "x"'),
+        ({"Fn::Not": [EQUALS_ASKED]}, 'not (${Asked} = "x")'),
+        ({"Fn::And": [EQUALS_ASKED, {"Condition": "IsDev"}]}, '(${Asked} = "x" and true)'),
+        ({"Fn::Or": [EQUALS_ASKED, {"Condition": "IsProd"}]}, '(${Asked} = "x" or false)'),
+        (
+            {"Fn::Equals": [{"Fn::FindInMap": ["Sizes", {"Ref": "Asked"}, "Nodes"]}, {"Ref": "Stage"}]},
+            '{Fn::FindInMap: [${Asked}, Nodes] of {dev: {Nodes: 4}}} = "dev"',
+        ),
+        ({"Condition": "Circle"}, "Circle"),
+        ({"Condition": "Nobody"}, "Nobody"),
+        ({"Fn::Strange": EQUALS_ASKED}, 'strange (${Asked} = "x")'),
+        ("IsDev", "IsDev"),
+        ({}, "{}"),
+    ],
+)
+def test_the_meaning_of_a_condition(condition: Any, expected: str) -> None:
+    conditions = {**NETWORK.conditions, "C": condition}
+    stack = replace(NETWORK, template={**NETWORK.template, "Conditions": conditions})
+    assert meaning(stack, "C") == expected
+
+
+def test_a_loop_whose_list_is_unknown_may_define_a_condition() -> None:
+    loop = {"Fn::ForEach::L": ["N", {"Ref": "Asked"}, {"Is${N}": {"Fn::Equals": [{"Ref": "Asked"}, "${N}"]}}]}
+    stack = Stack(name="s", template={"Conditions": loop})
+    assert meaning(stack, "Isa") == ("Isa of {Fn::ForEach::L: [N, ${Asked}, {Is${N}: {Fn::Equals: [${Asked}, ${N}]}}]}")
+
+
+def test_a_long_meaning_is_a_digest() -> None:
+    one, other = (
+        meaning(Stack(name="s", template={"Conditions": {"C": {"Fn::Equals": [{"Ref": "P"}, "x" * length]}}}), "C")
+        for length in (2000, 2001)
+    )
+    assert one != other
+    assert len(one) == len(other) == 13
+
+
+def test_conditions_that_others_need_twice_end_soon() -> None:
+    steps = {
+        f"C{level}": {"Fn::And": [{"Condition": f"C{level - 1}"}, {"Condition": f"C{level - 1}"}]}
+        for level in range(1, 60)
+    }
+    stack = Stack(name="s", template={"Conditions": {"C0": EQUALS_ASKED, **steps}})
+    assert holds(stack, "C59") is None
+    assert meaning(stack, "C59") != meaning(stack, "C58")
+
+
+def test_a_template_alone_may_be_a_stack_of_any_name() -> None:
+    stack = Stack(name="s", template={"Conditions": {"C": {"Fn::Equals": [{"Ref": "AWS::StackName"}, "s"]}}})
+    assert holds(stack, "C") is True
+    assert holds(replace(stack, is_named=False), "C") is None
 
 
 def test_exports_that_need_each_other_twice_end_soon() -> None:

@@ -100,7 +100,7 @@ def test_the_conditions_in_a_loop_whose_list_is_unknown_are_values() -> None:
     loop = ["X", {"Ref": "P"}, {"R${X}": topic, "S${X}": {"Type": "T", "Condition": "C"}}]
     conditions = {name: {"Fn::If": [name, True, False]} for name in ("C", "Is${X}")}
     assert of(Resources={"Fn::ForEach::A": loop})["Resources"] == {
-        "Fn::ForEach::A": {"Type": UNTOLD, "Properties": {"Loop": loop, "Conditions": conditions}}
+        "Fn::ForEach::A": {"Type": UNREAD_LOOP, "Properties": {"Loop": loop, "Conditions": conditions}}
     }
 
 

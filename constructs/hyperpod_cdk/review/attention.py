@@ -374,15 +374,15 @@ def _switched_off(change: ResourceChange, after: Resource) -> Iterator[_Lifted]:
             if _INSTEAD.get(path) in after.properties:
                 continue
             is_switch = path.rpartition(".")[2] in _UNPROTECTED_BY
-            is_untold = isinstance(old, Unknown)
-            loses = "may lose" if is_untold else "loses"
+            is_unknown_before = isinstance(old, Unknown)
+            loses = "may lose" if is_unknown_before else "loses"
             was = None if old is MISSING else plain(old)
             item = Attention(
                 effect=None,
                 about="protection",
                 resource=f"{after.stack} / {after.name}",
                 property=path,
-                before="true" if is_switch and not is_untold else was,
+                before="true" if is_switch and not is_unknown_before else was,
                 after=plain(new) if isinstance(new, bool | int | str) else None,
                 message=f"The {noun(after.type)} {loses} its protection against deletion."
                 if is_switch

@@ -15,7 +15,7 @@ from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.review.changes.blast_radius import blast_radius
 from hyperpod_cdk.review.model import BlastRadius, Effect, Reason, ReasonKind, ResourceEffect
 from hyperpod_cdk.templates.assembly import Assembly, Stack
-from hyperpod_cdk.templates.difference import compare
+from hyperpod_cdk.templates.difference import by_meaning, compare
 from hyperpod_cdk.templates.values import STORED, references
 
 _SHOWN: Final = 3
@@ -45,6 +45,7 @@ def hidden_by_defaults(base: Assembly, head: Assembly, radius: BlastRadius) -> I
         replace(side, stacks=tuple(_open(each, assumed.get(each.name, ())) for each in side.stacks))
         for side in (base, head)
     )
+    old, new = by_meaning(old, new), by_meaning(new, old)
     told = {(each.stack, each.logical_id): _told(each) for each in radius.resources}
     for each in blast_radius(old, new, compare(old, new)).resources:
         names = assumed.get(each.stack)

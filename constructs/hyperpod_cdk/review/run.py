@@ -31,7 +31,7 @@ from hyperpod_cdk.review.standing import fingerprints
 from hyperpod_cdk.review.tags import retagged
 from hyperpod_cdk.review.verdict import verdict
 from hyperpod_cdk.templates.assembly import EMPTY, Assembly, Stack, word_of
-from hyperpod_cdk.templates.difference import apart, compare
+from hyperpod_cdk.templates.difference import apart, by_meaning, compare
 from hyperpod_cdk.templates.values import plain
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def review(
     sets. ``reasons`` are additional reasons for an approval, which neither side shows. ``stored`` reads assets of a
     base that is deployed.
     """
-    base = apart(base, head)
+    base, head = apart(base, head), by_meaning(head, base)
     stays = tuple(stack for stack in base.stacks if stack.name not in head.by_name)
     changes = compare(base, head)
     radius, refused, contradictions = with_change_sets(blast_radius(base, head, changes), witnesses, base, head)

@@ -115,7 +115,9 @@ class Stack:
     paths by logical ID, if the template's own metadata has none. ``settings`` are what 'cdk deploy' uses in addition to
     the template (``templates.deployment``); a deployed stack shows some of them, and then ``settings_are_whole`` is
     False. ``shown`` is the name by which the CDK CLI selects it, empty if it is in no assembly. ``exported`` are the
-    names of exports by output, if CloudFormation has returned them.
+    names of exports by output, if CloudFormation has returned them. ``is_named`` is False for a template alone, whose
+    stack can have any name. ``unlike`` are the meanings of conditions that the other side of a comparison defines
+    differently (``difference.by_meaning``).
     """
 
     name: str
@@ -132,6 +134,18 @@ class Stack:
     told: frozenset[str] = frozenset()
     shown: str = ""
     exported: Mapping[str, str] = field(default_factory=dict, repr=False)
+    is_named: bool = True
+    unlike: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def held(self) -> dict[str, bool | None]:
+        """The values of its conditions by name, as far as they were asked for (``values.holds``)."""
+        return {}
+
+    @cached_property
+    def meant(self) -> dict[str, str]:
+        """The meanings of its conditions by name, as far as they were asked for (``values.meaning``)."""
+        return {}
 
     @cached_property
     def export_names(self) -> dict[str, str | None]:
@@ -326,7 +340,7 @@ def read_template(file: Path, *, region: str = "", account: str = "") -> Assembl
     """Read one CloudFormation template, JSON or YAML with its short forms (``!Ref``). Raises AssemblyError."""
     template = parse_template(_template_text(file), str(file))
     name = re.sub(r"(\.template)?\.(json|ya?ml|template)$", "", file.name)
-    stack = Stack(name=name, template=template, region=region, account=account, file=file)
+    stack = Stack(name=name, template=template, region=region, account=account, file=file, is_named=False)
     return Assembly(environment="", stacks=(stack,))
 
 
@@ -411,6 +425,9 @@ def _refuse_no_template(document: Any, where: str) -> None:
             raise AssemblyError(f"{none}: Resources.{logical_id} has no Type")
         if not isinstance(body.get("Properties"), dict | None):
             raise AssemblyError(f"{none}: Resources.{logical_id}.Properties is not an object")
+        if not isinstance(body.get("Condition"), str | None):
+            # YAML reads words such as Yes as booleans, and which condition is meant is lost
+            raise AssemblyError(f"{none}: Resources.{logical_id}.Condition is not a text; quote the name")
     for section in _SECTIONS:
         if not isinstance(document.get(section), dict | None):
             raise AssemblyError(f"{none}: {section} is not an object")

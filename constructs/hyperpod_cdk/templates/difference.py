@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from hyperpod_cdk.templates.assembly import Assembly, Resource, Stack, placed
-from hyperpod_cdk.templates.values import resolve, resolved_properties
+from hyperpod_cdk.templates.values import meaning, resolve, resolved_properties
 
 NAMES: Final = (
     *("InstanceGroupName", "Key", "Sid", "PolicyName", "AlarmName", "Name", "DeviceName", "Id"),
@@ -99,7 +99,8 @@ def apart(base: Assembly, head: Assembly) -> Assembly:
     """Return the base with another name for each stack that is not one of the head's.
 
     CloudFormation identifies a stack by account, Region and name: one with the same name elsewhere is another stack,
-    which stays as it is. Values that only the deployment knows may be the same.
+    which stays as it is. Values that only the deployment knows may be the same. Conditions that the head defines
+    differently have their meaning beside their name (``by_meaning``).
     """
 
     def is_elsewhere(stack: Stack) -> bool:
@@ -115,7 +116,7 @@ def apart(base: Assembly, head: Assembly) -> Assembly:
         if is_elsewhere(stack) or (stack.name not in head.by_name and _place(stack) in places)
     }
     if not names:
-        return base
+        return by_meaning(base, head)
     stacks = tuple(
         replace(
             stack,
@@ -124,7 +125,28 @@ def apart(base: Assembly, head: Assembly) -> Assembly:
         )
         for stack in base.stacks
     )
-    return replace(base, stacks=stacks)
+    return by_meaning(replace(base, stacks=stacks), head)
+
+
+def by_meaning(side: Assembly, other: Assembly) -> Assembly:
+    """Return a side whose values state what a condition means if the other side means something else by its name.
+
+    A value that only the deployment knows is compared by its text, which has the names of the conditions that decide
+    it: without their meaning, a condition that is defined differently would change nothing.
+    """
+    found = {stack.name: _unlike(stack, other.by_name.get(stack.name)) for stack in side.stacks}
+    if not any(found.values()):
+        return side
+    stacks = tuple(replace(stack, unlike=found[stack.name]) if found[stack.name] else stack for stack in side.stacks)
+    return replace(side, stacks=stacks)
+
+
+def _unlike(stack: Stack, other: Stack | None) -> dict[str, str]:
+    shared = [name for name in stack.conditions if other is not None and name in other.conditions]
+    if other is None or not shared:
+        return {}
+    meant = {name: (meaning(stack, name), meaning(other, name)) for name in shared}
+    return {name: own for name, (own, theirs) in meant.items() if own != theirs}
 
 
 def _place(stack: Stack) -> str:
@@ -152,7 +174,7 @@ def _compared(base: Assembly, head: Assembly) -> list[ResourceChange]:
         attributes = tuple(
             PropertyChange(steps=(name,), before=before.body.get(name, MISSING), after=after.body.get(name, MISSING))
             for name in ATTRIBUTES
-            if before.body.get(name) != after.body.get(name)
+            if _attribute(base, before, name) != _attribute(head, after, name)
         ) + tuple(_metadata_changes(base, before, head, after))
         if properties or attributes or before.type != after.type:
             changes.append(ResourceChange(before=before, after=after, properties=properties, attributes=attributes))
@@ -162,6 +184,11 @@ def _compared(base: Assembly, head: Assembly) -> list[ResourceChange]:
         if head.find(before.stack, before.logical_id) is None
     ]
     return changes
+
+
+def _attribute(assembly: Assembly, resource: Resource, name: str) -> Any:
+    stated = resource.body.get(name)
+    return resolve(assembly, resource.stack, stated) if isinstance(stated, dict) else stated
 
 
 def _metadata_changes(base: Assembly, before: Resource, head: Assembly, after: Resource) -> Iterator[PropertyChange]:

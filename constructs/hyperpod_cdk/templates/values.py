@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -13,6 +14,12 @@ if TYPE_CHECKING:
 
 _SUBSTITUTION = re.compile(r"\$\{([^!}][^}]*)\}")
 _DEPTH = 100
+_LONGEST_MEANING = 1000
+_YAML_BOOLEANS = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n"})
+"""Words that some YAML parsers read as booleans, in any case."""
+_NUMERIC = re.compile(r"[-+]?[.0-9][-+.:_0-9a-fx]*", re.IGNORECASE)
+"""A text that could be a number which YAML writes in another way: 1.0, 010, 0x1F, 1_000."""
+_DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)")
 STORED = "AWS::SSM::Parameter::Value<"
 UNKNOWN_MARKS = ("${", "{Fn::", "{if ", "{import ", "{{resolve:")
 """The start of a part of a resolved text that only the deployment knows."""
@@ -107,7 +114,7 @@ def choices(assembly: Assembly, stack: str, value: Any) -> tuple[list[Any], list
     holds = resolve(assembly, stack, {"Fn::If": [stated[0], True, False]})
     below = [stated[1 if holds else 2]] if isinstance(holds, bool) else stated[1:]
     each = [choices(assembly, stack, one) for one in below]
-    names = [] if isinstance(holds, bool) else [plain(stated[0])]
+    names = [] if isinstance(holds, bool) else [_named(assembly.by_name[stack], plain(stated[0]))]
     return [one for found, _ in each for one in found], list(
         dict.fromkeys([*names, *(n for _, more in each for n in more)])
     )
@@ -124,7 +131,7 @@ def references(value: Any) -> Iterator[tuple[str, str]]:
             continue
         if "Ref" in item and isinstance(item["Ref"], str):
             yield item["Ref"], ""
-        if "Fn::GetAtt" in item and (attribute := _attribute(item["Fn::GetAtt"])):
+        if "Fn::GetAtt" in item and (attribute := _attribute(item["Fn::GetAtt"]) or _of_any(item["Fn::GetAtt"])):
             yield attribute
         if "Fn::Sub" in item:
             substitution = item["Fn::Sub"]
@@ -160,8 +167,16 @@ def alone(stack: Stack, value: Any) -> Any:
 def holds(stack: Stack, condition: Any) -> bool | None:
     """Whether a condition of a stack is true, by its name; None if only the deployment knows it, or if it does not
     exist."""
-    stated = stack.conditions.get(condition) if isinstance(condition, str) else None
-    return _Resolver(None).holds(stack, stated, 0)
+    return _Resolver(None).holds(stack, {"Condition": condition}, 0)
+
+
+def meaning(stack: Stack, condition: str) -> str:
+    """Return ``true`` or ``false`` for a condition of a stack, by its name, or else what its value depends on.
+
+    The text contains everything that decides it, with parameters, mappings and other conditions resolved: two are equal
+    only if the conditions are true for the same deployments, as far as the templates show.
+    """
+    return _Resolver(None).meaning(stack, {"Condition": condition}, 0)
 
 
 def imported(stack: Stack) -> tuple[str | None, ...]:
@@ -195,6 +210,12 @@ def _attribute(value: Any) -> tuple[str, str] | None:
     return None
 
 
+def _of_any(value: Any) -> tuple[str, str] | None:
+    """Return a reference to a resource of which a function names the attribute: it may be the resource itself."""
+    is_by_function = isinstance(value, list) and len(value) == 2 and isinstance(value[0], str) and is_function(value[1])
+    return (value[0], "") if is_by_function else None
+
+
 class _Resolver:
     def __init__(self, assembly: Assembly | None) -> None:
         self.assembly = assembly
@@ -223,22 +244,26 @@ class _Resolver:
         }
         return {key: item for key, item in resolved.items() if item is not _NO_VALUE}
 
-    def _ref(self, stack: Stack, name: Any, _: int) -> Any:
-        pseudo = {"AWS::Region": stack.region, "AWS::AccountId": stack.account, "AWS::StackName": stack.name}
+    def _ref(self, stack: Stack, name: Any, depth: int) -> Any:
+        if is_function(name):
+            # AWS::LanguageExtensions allows it (CloudFormation template reference, Ref)
+            name = self.resolve(stack, name, depth)
+            if not (isinstance(name, str) and is_known(name)):
+                return Unknown(f"${{{_shown(name)}}}")
         if not isinstance(name, str):
             return Unknown("{Ref}")
         if name == "AWS::NoValue":
             return _NO_VALUE
-        if pseudo.get(name):
-            return pseudo[name]
         if name in stack.logical_ids:
             return Reference(stack.name, name)
-        parameter = stack.parameters.get(name)
-        if isinstance(parameter, dict) and "Default" in parameter:
-            return _default(str(parameter.get("Type", "")), parameter["Default"])
-        return Unknown(f"${{{name}}}")
+        return _given(stack, name)
 
-    def _get_att(self, stack: Stack, argument: Any, _: int) -> Any:
+    def _get_att(self, stack: Stack, argument: Any, depth: int) -> Any:
+        if isinstance(argument, list) and any(is_function(each) for each in argument):
+            # AWS::LanguageExtensions allows it (CloudFormation template reference, Fn::GetAtt)
+            argument = self.resolve(stack, argument, depth)
+            if not is_known(argument):
+                return _unknown("Fn::GetAtt", argument)
         attribute = _attribute(argument)
         if attribute is None or attribute[0] not in stack.logical_ids:
             return Unknown(f"{{Fn::GetAtt: {argument}}}")
@@ -303,24 +328,34 @@ class _Resolver:
 
     def _find_in_map(self, stack: Stack, argument: Any, depth: int) -> Any:
         if isinstance(argument, list) and len(argument) >= 3:
-            keys = [self.resolve(stack, each, depth) for each in argument[:3]]
+            keys = [_key(self.resolve(stack, each, depth)) for each in argument[:3]]
+            more = [self.resolve(stack, each, depth) for each in argument[3:]]
             found: Any = stack.mappings
             for index, key in enumerate(keys):
-                if isinstance(found, dict) and isinstance(key, (Unknown, Reference)):
+                if isinstance(found, dict) and not (isinstance(key, str) and is_known(key)):
                     # whatever the key will be, it is one of these
-                    return Unknown(f"{{Fn::FindInMap: {_shown(keys[index:])} of {plain(found)}}}")
-                found = found.get(key) if isinstance(found, dict) and isinstance(key, str) else None
+                    return Unknown(f"{{Fn::FindInMap: {_shown([*keys[index:], *more])} of {plain(found)}}}")
+                if isinstance(found, dict) and key not in found and "Fn::Transform" not in found and more:
+                    return self._default_of_map(stack, argument, depth)
+                found = found.get(key) if isinstance(found, dict) else None
             if found is not None:
                 return found
+        return _unknown("Fn::FindInMap", self.resolve(stack, argument, depth))
+
+    def _default_of_map(self, stack: Stack, argument: list[Any], depth: int) -> Any:
+        """Return the DefaultValue of AWS::LanguageExtensions for a key that a mapping does not have."""
+        stated = argument[3]
+        if isinstance(stated, dict) and set(stated) == {"DefaultValue"}:
+            return self.resolve(stack, stated["DefaultValue"], depth)
         return _unknown("Fn::FindInMap", self.resolve(stack, argument, depth))
 
     def _if(self, stack: Stack, argument: Any, depth: int) -> Any:
         if not isinstance(argument, list) or len(argument) != 3 or not isinstance(argument[0], str):
             return _unknown("Fn::If", self.resolve(stack, argument, depth))
-        holds = self.holds(stack, stack.conditions.get(argument[0]), depth)
+        holds = self.holds(stack, {"Condition": argument[0]}, depth)
         if holds is None:
             one, other = (_shown(self.resolve(stack, each, depth)) for each in argument[1:])
-            return Unknown(f"{{if {argument[0]}: {one}, else {other}}}", is_choice=True)
+            return Unknown(f"{{if {_named(stack, argument[0])}: {one}, else {other}}}", is_choice=True)
         return self.resolve(stack, argument[1 if holds else 2], depth)
 
     def holds(self, stack: Stack, condition: Any, depth: int) -> bool | None:
@@ -328,13 +363,46 @@ class _Resolver:
             return None
         ((key, argument),) = condition.items()
         if key == "Condition" and isinstance(argument, str):
-            return self.holds(stack, stack.conditions.get(argument), depth + 1)
+            if argument not in stack.held:
+                # a condition that needs itself is unknown, and one that others need often is evaluated once
+                stack.held[argument] = None
+                stack.held[argument] = self.holds(stack, stack.conditions.get(argument), depth + 1)
+            return stack.held[argument]
         arguments = argument if isinstance(argument, list) else []
         if key == "Fn::Equals":
             values = [self.resolve(stack, each, depth + 1) for each in arguments]
             told = bool(values) and all(is_known(each) for each in values)
-            return bool(values[0] == values[-1]) if told else None
+            return _is_equal(values[0], values[-1]) if told else None
         return _combined(key, [self.holds(stack, each, depth + 1) for each in arguments])
+
+    def meaning(self, stack: Stack, condition: Any, depth: int) -> str:
+        holds = self.holds(stack, condition, depth)
+        if holds is not None:
+            return str(holds).lower()
+        if depth > _DEPTH or not isinstance(condition, dict) or len(condition) != 1:
+            return _shown(condition)
+        ((key, argument),) = condition.items()
+        if key == "Condition" and isinstance(argument, str):
+            if argument not in stack.meant:
+                # of a condition that needs itself
+                stack.meant[argument] = argument
+                stated = stack.conditions.get(argument)
+                found = (
+                    self._missing(stack, argument, depth) if stated is None else self.meaning(stack, stated, depth + 1)
+                )
+                stack.meant[argument] = _cut(found)
+            return stack.meant[argument]
+        arguments = argument if isinstance(argument, list) else [argument]
+        if key == "Fn::Equals":
+            return " = ".join(_quoted(self.resolve(stack, each, depth + 1)) for each in arguments)
+        parts = [self.meaning(stack, each, depth + 1) for each in arguments]
+        word = {"Fn::And": " and ", "Fn::Or": " or "}.get(key)
+        return f"({word.join(parts)})" if word else f"{key.removeprefix('Fn::').lower()} ({', '.join(parts)})"
+
+    def _missing(self, stack: Stack, condition: str, depth: int) -> str:
+        """Return the meaning of a condition that is not stated: a loop whose list is not shown may define it."""
+        loops = {name: each for name, each in stack.conditions.items() if name.startswith("Fn::")}
+        return f"{condition} of {_shown(self.resolve(stack, loops, depth))}" if loops else condition
 
     _FUNCTIONS = {  # noqa: RUF012 - a table of this class's own functions
         "Ref": _ref,
@@ -349,12 +417,72 @@ class _Resolver:
     }
 
 
+def _given(stack: Stack, name: str) -> Any:
+    """Return the value of a parameter or pseudo parameter of a stack, by its name."""
+    pseudo = {
+        "AWS::Region": stack.region,
+        "AWS::AccountId": stack.account,
+        "AWS::StackName": stack.name if stack.is_named else "",
+    }
+    if pseudo.get(name):
+        return pseudo[name]
+    parameter = stack.parameters.get(name)
+    kind = str(parameter.get("Type", "")) if isinstance(parameter, dict) else ""
+    if isinstance(parameter, dict) and "Default" in parameter:
+        return _default(kind, parameter["Default"])
+    return Unknown(f"{{{{resolve:ssm:${{{name}}}}}}}" if kind.startswith(STORED) else f"${{{name}}}")
+
+
 def _default(kind: str, value: Any) -> Any:
     """Return the value of a parameter by its type if no other one is stated."""
     if kind.startswith(STORED):
         # it is the name of a value that is read from Parameter Store at deployment
         return Unknown(f"{{{{resolve:ssm:{value}}}}}")
     return [part.strip() for part in str(value).split(",")] if "List" in kind else value
+
+
+def _named(stack: Stack, condition: str) -> str:
+    """Return a condition's name, with its meaning if the other side of a comparison means something else by it."""
+    meant = stack.unlike.get(condition)
+    return f"{condition} ({meant})" if meant else condition
+
+
+def _quoted(value: Any) -> str:
+    return _shown(value) if isinstance(value, Unknown) else f'"{_shown(value)}"'
+
+
+def _cut(text: str) -> str:
+    """Return the meaning of a condition, by its digest if it is long: others can contain it many times."""
+    if len(text) <= _LONGEST_MEANING:
+        return text
+    return f"#{hashlib.sha256(text.encode(errors='replace')).hexdigest()[:12]}"
+
+
+def _key(value: Any) -> Any:
+    """Return a key of a mapping as text, which it is in every template."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _is_equal(one: Any, other: Any) -> bool | None:
+    """Compare two known values as Fn::Equals does, which compares texts; None if a template writes one in another form.
+
+    What a template states without quotes has lost its text: ``true`` is "true", and 1 is "1", but ``yes`` or 010 may be
+    read in more than one way.
+    """
+    if type(one) is type(other):
+        return bool(one == other)
+    if not all(isinstance(each, (str, bool, int, float)) for each in (one, other)):
+        return bool(one == other)
+    texts = [str(each).lower() if isinstance(each, bool) else str(each) for each in (one, other)]
+    if texts[0] == texts[1]:
+        return True
+    if any(isinstance(each, bool) for each in (one, other)):
+        is_open = all(each.lower() in _YAML_BOOLEANS for each in texts) and not {"true", "false"}.issuperset(texts)
+    else:
+        is_open = all(_NUMERIC.fullmatch(each) for each in texts) and not all(
+            _DECIMAL.fullmatch(each) for each in texts
+        )
+    return None if is_open else False
 
 
 def _combined(function: str, parts: list[bool | None]) -> bool | None:

@@ -40,6 +40,7 @@ from hyperpod_cdk.templates.values import (
     STORED,
     Reference,
     Unknown,
+    meaning,
     plain,
     resolve,
     resolved_properties,
@@ -196,13 +197,13 @@ class _Review:
             self._changed(entry, change)
 
     def _switched(self, changes: Iterable[ResourceChange]) -> Iterator[ResourceChange]:
-        """Return resources that are written as before, but whose condition now has another value."""
+        """Return resources that are written as before, but whose condition now has another value or meaning."""
         known = {(change.resource.stack, change.resource.logical_id) for change in changes}
         for after in self.head.resources():
             if "Condition" not in after.body or (after.stack, after.logical_id) in known:
                 continue
             before = self.base.find(after.stack, after.logical_id)
-            if before is not None and _is_there(self.base, before) is not _is_there(self.head, after):
+            if before is not None and _existence(self.base, before) != _existence(self.head, after):
                 yield ResourceChange(before=before, after=after)
 
     def _added(self, entry: Entry) -> None:
@@ -292,9 +293,14 @@ class _Review:
             judged = Judged(Effect.REFUSED, shape.sentence, shape.source)
             entry.findings.append(Found(("Type",), before.type, after.type, judged))
             return
-        if _is_there(self.base, before) is not _is_there(self.head, after):
+        was, will_be = _existence(self.base, before), _existence(self.head, after)
+        if was != will_be:
             reason = "whether it exists depends on a condition that the template does not show"
-            entry.findings.append(Found(("Condition",), None, None, Judged(Effect.UNKNOWN, reason, None)))
+            before_text, after_text = (
+                self.excerpts.text(each) if isinstance(each, str) else None for each in (was, will_be)
+            )
+            judged = Judged(Effect.UNKNOWN, reason, None)
+            entry.findings.append(Found(("Condition",), before_text, after_text, judged))
         circumstances = circumstances_of(before, self.head, after)
         for each in change.properties:
             self._judge(entry, each, circumstances)
@@ -326,6 +332,15 @@ class _Review:
             judged = Judged(Effect.UNKNOWN, shape.sentence, shape.source)
             return Found(change.steps, *self.excerpts.of(change), judged, of="metadata")
         when = "is removed from its stack" if name == "DeletionPolicy" else "is replaced"
+        if isinstance(resource.body.get(name), dict):
+            resolved = (
+                MISSING if each is MISSING else resolve(side, resource.stack, each)
+                for side, each in ((self.base, change.before), (self.head, change.after))
+            )
+            change = replace(change, **dict(zip(("before", "after"), resolved, strict=True)))
+            reason = f"whether it is kept when it {when} depends on what the template does not show"
+            judged = Judged(Effect.UNKNOWN, reason, updates.SHAPES["name"].source)
+            return Found(change.steps, *self.excerpts.of(change), judged)
         is_kept = resource.is_kept_on_delete if name == "DeletionPolicy" else resource.is_kept_on_replacement
         reason = f"from now on it is {'kept' if is_kept else 'not kept'} when it {when}"
         before, after = self.excerpts.of(change)
@@ -601,6 +616,12 @@ def _is_there(assembly: Assembly, resource: Resource) -> bool | None:
         return True
     holds = resolve(assembly, resource.stack, {"Fn::If": [condition, True, False]})
     return holds if isinstance(holds, bool) else None
+
+
+def _existence(assembly: Assembly, resource: Resource) -> bool | str:
+    """Return whether a resource exists or, if the template does not show it, on what that depends."""
+    there = _is_there(assembly, resource)
+    return meaning(assembly.by_name[resource.stack], resource.body["Condition"]) if there is None else there
 
 
 def _policy(resource: Resource) -> str:

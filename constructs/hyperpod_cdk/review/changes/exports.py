@@ -10,8 +10,8 @@ from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.review.changes.effects import Judged
 from hyperpod_cdk.review.changes.entries import Entry, Found, Sides
 from hyperpod_cdk.review.model import EXPORT_PREFIX, Effect
-from hyperpod_cdk.templates.assembly import Resource
-from hyperpod_cdk.templates.values import Reference, holds, imports, plain, resolve
+from hyperpod_cdk.templates.assembly import Resource, Stack
+from hyperpod_cdk.templates.values import Reference, holds, imports, meaning, resolve
 
 EXPORT: Final = "CloudFormation export"
 """The type of an output that does not refer to a resource."""
@@ -52,6 +52,22 @@ class Exports(Sides):
                 )
             elif fate is not None and name not in importers:
                 self._judge_export(name, stack.name, value, f"{fate}, and no template here imports it", is_used=False)
+        for stack in self.base.stacks:
+            if (after := self.head.by_name.get(stack.name)) is not None:
+                self._judge_unknown(stack, after)
+
+    def _judge_unknown(self, before: Stack, after: Stack) -> None:
+        """Judge the exports of a stack of which only the deployment knows the name: one that changes may be in use."""
+        for key in (key for key, name in before.export_names.items() if name is None):
+            stated = [
+                resolve(side, before.name, stack.outputs[key]) if key in stack.export_names else None
+                for side, stack in ((self.base, before), (self.head, after))
+            ]
+            was, will_be = ((each["Export"].get("Name"), each.get("Value")) if each else None for each in stated)
+            if was is not None and was != will_be:
+                value = before.outputs[key].get("Value")
+                what = "may change or be removed, and its name is known only at deployment"
+                self._judge_export(self.excerpts.text(was[0]) or key, before.name, value, what, is_used=False)
 
     def _lets_go_first(self, importer: str, exporter: str) -> bool:
         """Whether the importing stack, which no longer imports it, is deployed before the exporting one."""
@@ -79,7 +95,7 @@ class Exports(Sides):
             owner = side.by_name[stack]
             outputs = [owner.outputs[key] for key, each in owner.export_names.items() if each == name]
             condition = outputs[-1].get("Condition") if outputs else None
-            stated.append((condition, plain(owner.conditions.get(condition)) if isinstance(condition, str) else None))
+            stated.append((condition, meaning(owner, condition) if isinstance(condition, str) else None))
         (_, old), (condition, new) = stated
         return condition is not None and old != new and holds(self.head.by_name[stack], condition) is None
 
