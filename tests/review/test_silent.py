@@ -177,9 +177,12 @@ def test_what_cfn_init_runs_is_unknown(type_: str) -> None:
 
 # what stands outside
 
-DYNAMIC: list[tuple[str, bool]] = [
+DYNAMIC: list[tuple[Any, bool]] = [
     ("{{resolve:ssm:/ami}}", True),
     ("{{resolve:ssm:/ami:3}}", False),
+    ({"Fn::Sub": "{{resolve:ssm:/${AWS::Region}/${Env}/ami}}"}, True),
+    ({"Fn::Sub": "{{resolve:ssm:/${Env}/ami:3}}"}, False),
+    ({"Fn::Sub": "{{resolve:secretsmanager:${Env}:SecretString:password}}"}, True),
     ("{{resolve:ssm-secure:/ami}}", True),
     ("{{resolve:secretsmanager:s:SecretString:password}}", True),
     ("{{resolve:secretsmanager:s:SecretString:password::}}", True),
@@ -189,7 +192,7 @@ DYNAMIC: list[tuple[str, bool]] = [
 
 
 @pytest.mark.parametrize(("value", "is_read"), DYNAMIC)
-def test_what_is_read_anew_may_be_another(value: str, *, is_read: bool) -> None:
+def test_what_is_read_anew_may_be_another(value: Any, *, is_read: bool) -> None:
     def of(tag: str) -> Assembly:
         tags = [{"Key": "a", "Value": tag}]
         return side(Resources=one("AWS::EC2::Instance", ImageId=value, InstanceType="m5.large", Tags=tags))
@@ -215,6 +218,46 @@ def test_a_parameter_of_parameter_store_is_read_with_each_update_of_its_stack() 
         "change it in place"
     )
     assert asked(reviewed(of("a"), of("a"))) == []
+
+
+def test_a_parameter_of_parameter_store_without_a_default_is_read_too() -> None:
+    def of(name: str, kind: str = "AWS::SSM::Parameter::Value<AWS::EC2::Image::Id>") -> Assembly:
+        instance = one("AWS::EC2::Instance", ImageId={"Ref": "Ami"}, InstanceType="m5.large")
+        topic = {"Topic": {"Type": "AWS::SNS::Topic", "Properties": {"DisplayName": name}}}
+        return side(Parameters={"Ami": {"Type": kind}}, Resources={**instance, **topic})
+
+    said = (
+        "This deployment reads ${Ami} again, and its value may have changed: CloudFormation cannot change it in place."
+    )
+    assert asked(reviewed(of("a"), of("b"))) == [("prod / It", "ImageId", said)]
+    assert asked(reviewed(of("a"), of("a"))) == []
+    # the stack's value is now the name of another one
+    assert asked(reviewed(of("a", "String"), of("a")), ReasonKind.REPLACEMENT) == [
+        ("prod / It", "ImageId", "CloudFormation cannot change it in place.")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("url", "is_read"),
+    [
+        ("https://s3.us-east-1.amazonaws.com/b/t.yaml", True),
+        ({"Fn::Sub": "https://s3.${AWS::Region}.amazonaws.com/b/t.yaml"}, True),
+        # CDK names an upload by its content
+        (f"https://s3.us-east-1.amazonaws.com/cdk-assets/{'0a' * 32}.json", False),
+    ],
+)
+def test_the_template_of_a_nested_stack_is_read_with_each_update_of_its_stack(url: Any, *, is_read: bool) -> None:
+    def of(name: str) -> Assembly:
+        topic = {"Topic": {"Type": "AWS::SNS::Topic", "Properties": {"DisplayName": name}}}
+        return side(Resources={**one("AWS::CloudFormation::Stack", TemplateURL=url), **topic})
+
+    said = "This deployment reads the template again, and it may have changed at its address."
+    expected = [("prod / It", "TemplateURL", said)] if is_read else []
+    assert asked(reviewed(of("a"), of("b"))) == expected
+    assert asked(reviewed(of("a"), of("a"))) == []
+    # an update without a change of any resource, too
+    described = side(**of("a").stacks[0].template, Description="d")
+    assert asked(reviewed(of("a"), described)) == expected
 
 
 def test_an_export_that_nobody_here_imports_may_be_imported_elsewhere() -> None:

@@ -49,7 +49,8 @@ from hyperpod_cdk.templates.values import (
 _PARAMETER: Final = "AWS::SSM::Parameter"
 _VALUE: Final = ("Value",)
 _DYNAMIC: Final = re.compile(
-    r"\{\{resolve:(?:ssm|ssm-secure):([^:}]+)\}\}|\{\{resolve:secretsmanager:([^}]+)\}\}|^(?:resolve:ssm:)([^:{}]+)$"
+    r"\{\{resolve:(?:ssm|ssm-secure):((?:\$\{[^{}]*\}|[^:}])+)\}\}"
+    r"|\{\{resolve:secretsmanager:((?:\$\{[^{}]*\}|[^}])+)\}\}|^(?:resolve:ssm:)([^:{}]+)$"
 )
 """A dynamic reference to a versioned value without a version, if it is one of Parameter Store.
 
@@ -64,6 +65,11 @@ _VERSION: Final = re.compile(r":SecretString:[^:]*:[^:]*:[^:]+$")
 _ON_A_CLUSTER: Final = "Custom::AWSCDK-EKS-"
 """The start of CDK's types for its kubectl function on an EKS cluster: manifests, patches and Helm charts."""
 _NESTED: Final = "AWS::CloudFormation::Stack"
+_TEMPLATE: Final = "TemplateURL"
+_NESTED_SOURCE: Final = (
+    "https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-cloudformation-stack.html"
+)
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _TYPE: Final = re.compile(r"Custom::[\w@-]{1,60}|\w{2,64}::\w{2,64}::\w{2,64}(?:::MODULE)?|" + re.escape(UNREAD_LOOP))
 """The format of type names (CloudFormation API reference, RegisterType, TypeName; AWS::CloudFormation::CustomResource).
 
@@ -163,6 +169,7 @@ class _Review:
         self._cascade()
         self._check_clusters()
         self._read_anew()
+        self._read_nested()
         self._name_readers()
         self._check_sizes()
         for entry in self.entries.values():
@@ -430,11 +437,12 @@ class _Review:
         deployed = {stack for stack, _ in self.entries}
         stored = {
             stack.name: {
-                str(each["Default"])
-                for each in stack.parameters.values()
-                if isinstance(each, dict) and str(each.get("Type", "")).startswith(STORED) and "Default" in each
+                # a stack can name another value for one that has no default
+                str(each.get("Default", f"${{{name}}}"))
+                for name, each in stack.parameters.items()
+                if isinstance(each, dict) and str(each.get("Type", "")).startswith(STORED)
                 # read only by the CDK CLI, and part of no resource
-                if not str(each["Default"]).startswith("/cdk-bootstrap/")
+                if not str(each.get("Default", "")).startswith("/cdk-bootstrap/")
             }
             for stack in self.head.stacks
             if stack.name in deployed
@@ -467,6 +475,23 @@ class _Review:
                     what = f"this deployment reads {name} again, and its value may have changed"
                 said = replace(judged, effect=Effect.UNKNOWN, reason=f"{what}: {judged.reason}")
                 entry.findings.append(Found(steps, name, f"{name} (another value)", said, is_indirect=True))
+
+    def _read_nested(self) -> None:
+        """Judge nested stacks of stacks that change: their templates are read again, also from an unchanged address."""
+        for nested in self.head.of_type(_NESTED):
+            before = self.base.find(nested.stack, nested.logical_id)
+            if before is None or before.type != _NESTED or (nested.stack, nested.logical_id) in self.entries:
+                continue
+            is_deployed = self.base.by_name[nested.stack].template != self.head.by_name[nested.stack].template
+            url = plain(resolve(self.head, nested.stack, nested.properties.get(_TEMPLATE)))
+            # CDK names an upload by its content
+            if not is_deployed or _is_there(self.head, nested) is False or _DIGEST.search(url):
+                continue
+            entry = self.entries[nested.stack, nested.logical_id] = Entry(before, nested)
+            said = "this deployment reads the template again, and it may have changed at its address"
+            judged = Judged(Effect.UNKNOWN, said, _NESTED_SOURCE)
+            shown = self.excerpts.text(url)
+            entry.findings.append(Found((_TEMPLATE,), shown, f"{shown} (read again)", judged, is_indirect=True))
 
     def _read_at_start(
         self, user: Resource, before: Resource, steps: tuple[str, ...], name: str, changed: AbstractSet[str]
