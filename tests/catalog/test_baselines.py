@@ -77,6 +77,7 @@ def test_the_tolerance_is_that_of_nccl_tests() -> None:
         ("NVIDIA H100 80GB HBM3", 8, ["ml.p5.48xlarge"]),
         ("NVIDIA A10G", 8, ["ml.g5.48xlarge"]),
         ("Tesla T4", 4, ["ml.g4dn.12xlarge"]),
+        ("T4", 4, ["ml.g4dn.12xlarge"]),
         ("NVIDIA L40S", 8, ["ml.g6e.48xlarge"]),
         ("NVIDIA L4", 8, ["ml.g6.48xlarge"]),
         ("NVIDIA B200", 8, ["ml.p6-b200.48xlarge"]),

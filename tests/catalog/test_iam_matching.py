@@ -16,6 +16,7 @@ from hyperpod_cdk.catalog.iam_matching import (
     matches_action,
     names_account,
     names_action,
+    names_service,
 )
 from tests.support.tables import row_by_row
 
@@ -116,12 +117,34 @@ def test_one_value_is_a_list_of_one(value: object, items: list[object]) -> None:
         # another account's, whatever its roles are called
         ({"AWS": "arn:aws:iam::444455556666:role/for-111122223333"}, False),
         ({"AWS": "arn:aws:iam::444455556666:root"}, False),
+        *(({"AWS": other}, False) for other in ("000011112222", "999911112222")),
+        ({"AWS": ["arn:aws:iam::444455556666:root", "arn:aws:iam::111122223333:role/one"]}, None),
+        # everyone is asked for elsewhere
+        ("*", False),
         ({"Service": "cloudwatch.amazonaws.com"}, False),
         (None, False),
     ],
 )
 def test_whether_a_statement_is_about_an_account(principal: object, about: bool | None) -> None:  # noqa: FBT001 - a column of the table
     assert names_account({"Principal": principal}, "111122223333") is about
+
+
+@row_by_row(
+    "principal, about",
+    [
+        ({"Service": "events.amazonaws.com"}, True),
+        ({"Service": ["s3.amazonaws.com", "events.amazonaws.com.cn"]}, True),
+        ({"Service": "s3.amazonaws.com"}, False),
+        ({"AWS": "events.amazonaws.com"}, False),
+        ({"AWS": "111122223333"}, False),
+        ({"AWS": ["111122223333", "*"]}, True),
+        ("*", True),
+        ("events.amazonaws.com", False),
+        (None, False),
+    ],
+)
+def test_whether_a_statement_is_about_a_service(principal: object, *, about: bool) -> None:
+    assert names_service({"Principal": principal}, frozenset({"events.amazonaws.com"})) is about
 
 
 BUCKET = "arn:aws:s3:::scripts"

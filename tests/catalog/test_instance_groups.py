@@ -206,6 +206,8 @@ UNIQUE = "taints[{}] must be unique by key and effect, got {} as in taints[{}]; 
         ),
         ({"threads_per_core": 2}, {}),
         ({"threads_per_core": 1, "instance_type": ARM}, {}),
+        # the bound of the value refuses it
+        ({"threads_per_core": 0, "instance_type": ARM}, {}),
         ({"threads_per_core": 2, "instance_type": "misspelt"}, {}),
         (
             {"threads_per_core": 2, "instance_type": None, "instance_types": [CPU, ARM]},

@@ -176,6 +176,13 @@ def test_read_caches(size: int, mbps: int, fix: int | None) -> None:
     )
 
 
+def test_the_read_cache_of_less_than_one_step() -> None:
+    assert lustre.read_cache_problem(32, throughput_capacity_mbps=3999) is None
+    assert lustre.read_cache_problem(0, throughput_capacity_mbps=0) == (
+        "must be between 32 and 131072 GiB at 0 MB/s, got 0; set size_gib: 32"
+    )
+
+
 @pytest.mark.parametrize(
     ("iops", "fix"), [(5999, 6000), (6000, None), (6001, 12_000), (12_000, None), (12_001, 12_000)]
 )

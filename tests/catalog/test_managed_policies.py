@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hyperpod_cdk.catalog.managed_policies import is_grave
+from hyperpod_cdk.catalog.managed_policies import is_grave, tagging
 from tests.support.tables import row_by_row
 
 
@@ -26,3 +26,18 @@ from tests.support.tables import row_by_row
 )
 def test_what_is_not_known_to_be_harmless_is_grave(policy: str, *, grave: bool) -> None:
     assert is_grave(policy) is grave
+
+
+@row_by_row(
+    "policy, services",
+    [
+        ("arn:aws:iam::aws:policy/AWSApplicationDiscoveryServiceFullAccess", {"discovery", "mgh"}),
+        ("arn:aws-cn:iam::aws:policy/AWSAppSyncSchemaAuthor", {"appsync"}),
+        ("AWSAppSyncSchemaAuthor", {"appsync"}),
+        ("arn:aws:iam::111122223333:policy/AWSAppSyncSchemaAuthor", set()),
+        ("arn:aws:iam::aws:policy/MoonAccess", set()),
+        ("", set()),
+    ],
+)
+def test_services_whose_tags_a_policy_of_aws_changes(policy: str, services: set[str]) -> None:
+    assert tagging(policy) == services

@@ -17,13 +17,17 @@ from hyperpod_cdk import catalog
 from hyperpod_cdk.catalog.rules import (
     Bound,
     Pattern,
+    again_problem,
     bounds,
+    brackets_problem,
     joined,
     listing,
     patterns,
     repeated,
     repeated_problem,
+    same_names_problem,
     slug,
+    template_mark_problem,
 )
 from hyperpod_cdk.config.draft import UNKNOWN
 
@@ -76,6 +80,30 @@ def test_a_count_that_only_one_source_allows(count: int, warning: str | None) ->
     assert WHOLE.count_warning(count, what="taints") == warning
 
 
+@pytest.mark.parametrize(
+    ("count", "problem"),
+    [
+        (0, "must hold at least 2 zones, got 0; add 2"),
+        (1, "must hold at least 2 zones, got 1; add 1"),
+        (2, None),
+        (3, None),
+        (4, "must hold at most 3 zones, got 4; remove 1"),
+    ],
+)
+def test_a_count_with_a_least_of_two(count: int, problem: str | None) -> None:
+    assert Bound(minimum=2, maximum=3).count_problem(count, what="zones") == problem
+
+
+def test_a_bound_of_zero_is_a_bound() -> None:
+    assert Bound(minimum=0).problem(-1, key="n") == "must be at least 0, got -1; set n: 0 or more"
+    assert Bound(maximum=0).problem(1, key="n") == "must be at most 0, got 1; set n: 0 or less"
+    assert Bound(maximum=0).count_problem(1, what="zones") == "must hold at most 0 zones, got 1; remove 1"
+    assert Bound(minimum=0).count_problem(0, what="zones") is None
+    assert Bound(warn_above=0, unsure="seen once").count_warning(1, what="zones") == (
+        "should hold at most 0 zones (seen once), got 1; remove 1 to be safe"
+    )
+
+
 def test_a_bound_without_doubt_never_warns() -> None:
     assert Bound(minimum=0, maximum=50).count_warning(50, what="labels") is None
 
@@ -123,6 +151,9 @@ def test_where_nothing_follows_from_the_text_an_example_is_only_shown(text: str)
     [
         ("s3://my-runs", "set bucket: my-runs"),
         ("s3://my-runs/llama/", "set bucket: my-runs (llama after it is a prefix, which is written separately)"),
+        # nothing says that what is before the slash is a bucket
+        ("my-runs/llama", "correct bucket, which must look like my-checkpoints"),
+        ("s3://My-Runs/llama", "correct bucket, which must look like my-checkpoints"),
         ("my runs", "correct bucket, which must look like my-checkpoints"),
     ],
 )
@@ -145,6 +176,36 @@ def test_a_name_that_passes(text: str) -> None:
 def test_the_whole_text_must_match() -> None:
     assert not NAME.matches("prod\n")
     assert not NAME.matches("prod prod")
+
+
+@pytest.mark.parametrize(
+    ("regex", "text", "fix"),
+    [
+        ("[a-z]+/", "a", "set name: a/"),
+        ("/[a-z]+", "a/", "set name: /a"),
+        ("/[a-z]+", "/a b", "correct name, which must look like b"),
+    ],
+)
+def test_slashes_are_corrected_first(regex: str, text: str, fix: str) -> None:
+    pattern = Pattern(regex=regex, maximum=8, describes="a path", example="b", refers=True)
+    assert pattern.problem(text, key="name") == f'must be a path, got "{text}"; {fix}'
+
+
+def test_no_address_is_made_with_hyphens() -> None:
+    # an ARN's own text has colons, which its example shows
+    pattern = Pattern(regex="[a-z-]+", maximum=8, describes="a name", example="a:b")
+    assert pattern.problem("a b", key="name") == 'must be a name, got "a b"; correct name, which must look like a:b'
+
+
+def test_the_length_of_a_text_beside_its_bounds() -> None:
+    pattern = Pattern(regex=".*", minimum=2, maximum=3, describes="a text", example="abc")
+    assert [pattern.matches("a" * length) for length in range(5)] == [False, False, True, True, False]
+    assert not Pattern(regex=".*", maximum=3, describes="a text", example="abc").matches("")
+
+
+def test_the_categories_of_every_character() -> None:
+    pattern = Pattern(regex=".*", maximum=9, describes="a text", example="abc", categories="LZ")
+    assert [pattern.matches(each) for each in ("ä b", "a1", "1a", "a-b")] == [True, False, False, False]
 
 
 LIMITS = yaml.safe_load((Path(__file__).parent / "limits.yaml").read_text(encoding="utf-8"))
@@ -195,6 +256,48 @@ def test_a_duplicate_value(values: list[str], places: list[tuple[int, int, str]]
 
 def test_an_unknown_value_equals_no_other() -> None:
     assert list(repeated([UNKNOWN, UNKNOWN, "a", ("a", UNKNOWN), ("a", UNKNOWN), "a"])) == [(5, 2, "a")]
+
+
+@pytest.mark.parametrize(
+    ("names", "problem"),
+    [
+        ([], None),
+        (["a", "b"], None),
+        (["a", "b", "c", "b"], 'groups[3].name: must be unique, got "b" as in groups[1]; rename one of the two'),
+    ],
+)
+def test_two_of_a_name(names: list[str], problem: str | None) -> None:
+    assert same_names_problem(names, listed="groups") == problem
+
+
+def test_where_a_list_is_named() -> None:
+    assert again_problem("a", 2) == "must be named once, got a again after [2]; remove one of the two"
+    assert again_problem("a", 2, listed="zones") == (
+        "must be named once, got a again after zones[2]; remove one of the two"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "mark"),
+    [("a $b {c} {{d}}", None), ("a ${b}", "${"), ("{{resolve:ssm:b}}", "{{resolve:"), ("{{resolve:ssm:${b}}}", "${")],
+)
+def test_what_a_template_reads_as_a_reference(text: str, mark: str | None) -> None:
+    assert template_mark_problem(text, key="title") == (
+        mark
+        and f'must not contain {mark}, which begins a reference in CloudFormation templates, got "{text}"; change title'
+    )
+
+
+@pytest.mark.parametrize("text", ["", "a", "(a)", "a[b]{c}", "([{}])()"])
+def test_brackets_in_pairs(text: str) -> None:
+    assert brackets_problem(text, key="title") is None
+
+
+@pytest.mark.parametrize("text", ["(", ")", "(]", "([)]", "a)(b", "(a))", "((a)", "()]"])
+def test_brackets_without_another(text: str) -> None:
+    assert brackets_problem(text, key="title") == (
+        f'must have matching brackets, which CDK requires in names that policies use, got "{text}"; change title'
+    )
 
 
 @pytest.mark.parametrize(

@@ -78,10 +78,10 @@ NETWORK_INTERFACES: dict[str, str] = dict(_DATA["network_interfaces"])
 """Our word -> ``NetworkInterface.InterfaceType``."""
 
 MIG_LABEL: str = _DATA["mig_label"]
+"""The node label that names a partition of NVIDIA GPUs."""
 
 MIG_CONFIGS: tuple[str, ...] = tuple(_DATA["mig_configs"]["names"])
 """The allowed values of the label: the configurations that the dependency chart gives NVIDIA's MIG manager."""
-"""The node label that names a partition of NVIDIA GPUs."""
 
 KARPENTER_PRINCIPAL: str = _DATA["karpenter"]["service_principal"]
 """The service that assumes the cluster role to scale; the same in every partition, as far as documented."""

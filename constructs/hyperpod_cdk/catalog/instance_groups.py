@@ -448,9 +448,8 @@ def ultraserver_problem(instance_type: str, capacity: str | None) -> str | None:
     if known is None or capacity in {None, "training_plan"}:
         return None
     sizes = [f"{count} ({size})" for size, count in known.sizes.items()]
-    said = f"{', '.join(sizes[:-1])} or {sizes[-1]}" if len(sizes) > 1 else sizes[0]
     return Sentence(
-        f"must be training_plan for {instance_type}, which is sold as UltraServers of {said} instances, got"
+        f"must be training_plan for {instance_type}, which is sold as UltraServers of {listing(sizes)} instances, got"
         f" {capacity}; ",
         *_BY_PLAN,
     )

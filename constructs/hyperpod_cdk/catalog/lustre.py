@@ -245,9 +245,9 @@ def read_cache_problem(size_gib: int, *, throughput_capacity_mbps: int, key: str
     per_step: dict[str, int] = _DATA["intelligent_tiering"]["read_cache_gib_per_step"]
     steps = max(1, throughput_capacity_mbps // TIERING_THROUGHPUT_STEP_MBPS)
     smallest, largest = steps * per_step["smallest"], steps * per_step["largest"]
-    if smallest <= size_gib <= largest:
+    fix = min(max(size_gib, smallest), largest)
+    if size_gib == fix:
         return None
-    fix = smallest if size_gib < smallest else largest
     return Sentence(
         f"must be between {smallest} and {largest} GiB at {throughput_capacity_mbps} MB/s, got {size_gib}; ",
         Setting(key, fix),
@@ -481,7 +481,9 @@ def ip_addresses(
     with_efa: dict[str, int] = per_server["efa_capacity_gib"]
     tier = str(efa_throughput_mbps_per_tib)
     each: int = with_efa[tier] if tier in with_efa else per_server["capacity_gib"]
-    metadata_servers: int = max(1, ceil((metadata_iops or 0) / per_server["metadata_iops"]))
-    of_capacity: int = ceil((capacity_gib or 0) / each)
-    of_throughput: int = ceil((throughput_capacity_mbps or 0) / per_server["throughput_capacity_mbps"])
+    metadata_servers: int = ceil(metadata_iops / per_server["metadata_iops"]) if metadata_iops else 1
+    of_capacity: int = ceil(capacity_gib / each) if capacity_gib else 0
+    of_throughput: int = (
+        ceil(throughput_capacity_mbps / per_server["throughput_capacity_mbps"]) if throughput_capacity_mbps else 0
+    )
     return metadata_servers + of_capacity + of_throughput
