@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hyperpod_cdk.catalog import arns
+from tests.support.tables import row_by_row
 
 KEY = "key/1234abcd-12ab-34cd-56ef-1234567890ab"
 REPLICA = "key/mrk-1234abcd12ab34cd56ef1234567890ab"
@@ -188,3 +189,29 @@ def test_what_is_done_with_a_key_as_calls() -> None:
     assert arns.key_calls(arns.LOGS_KEY_ACTIONS) == logs
     assert arns.key_calls(arns.TOPIC_KEY_ACTIONS) == arns.OBJECT_KEY_ACTIONS
     assert arns.key_calls(arns.VOLUME_KEY_ACTIONS) == arns.VOLUME_KEY_ACTIONS
+
+
+NO_ROLE = (
+    'must be the ARN of an IAM role, got "{}"; name the role that people assume, such as'
+    " arn:aws:iam::111122223333:role/platform-admin"
+).format
+SESSION = (
+    "must be the ARN of an IAM role, got the session {}, which ends with its login; set role_arn:"
+    " arn:aws:iam::111122223333:role/{} (with the role's path, if it has one)"
+).format
+ASSUMED = "arn:aws:sts::111122223333:assumed-role/{}".format
+
+
+@row_by_row(
+    "arn, problem",
+    [
+        ("arn:aws:iam::111122223333:role/admin", None),
+        ("arn:aws:iam::111122223333:role/a/path/admin", None),
+        *((ASSUMED(name), SESSION(ASSUMED(name), "admin")) for name in ("admin/me", "admin", "admin/me/2")),
+        *((arn, NO_ROLE(arn)) for arn in ("admin", "arn:aws:iam::111122223333:user/admin")),
+        *((arn, NO_ROLE(arn)) for arn in (ASSUMED("").rstrip("/"), "arn:aws:sts::111122223333:federated-user/me")),
+        ("arn:aws:iam::111122223333:assumed-role/admin", NO_ROLE("arn:aws:iam::111122223333:assumed-role/admin")),
+    ],
+)
+def test_what_people_assume_is_a_role(arn: str, problem: str | None) -> None:
+    assert arns.role_arn_problem(arn, "role_arn") == problem

@@ -256,6 +256,9 @@ class Row:
         ("misspelt", Row(accelerators=3), None),
         ("ml.p5.48xlarge", Row(), None),
         ("ml.p5.48xlarge", Row(accelerators=4), (0.5, 0.5, 0.5)),
+        ("ml.p5.48xlarge", Row(accelerators=0), (0, 0, 0)),
+        ("ml.p5.48xlarge", Row(vcpu=0, memory_gib=256), (0, 0, 0.125)),
+        ("ml.p5.48xlarge", Row(count=0), (0, 0, 0)),
         ("ml.p5.48xlarge", Row(accelerators=4, vcpu=48), (0.5, 0.25, 0.5)),
         ("ml.p5.48xlarge", Row(accelerators=4, memory_gib=256), (0.5, 0.5, 0.125)),
         ("ml.p5.48xlarge", Row(vcpu=48), (0, 0.25, 0.25)),
@@ -295,6 +298,10 @@ def test_every_documented_profile_can_be_counted() -> None:
     for row in rows:
         for profile in row.mig_profiles:
             assert governance.partitions_per_accelerator(profile, row.mig_profiles) in {1, 2, 3, 4, 7}, profile
+
+
+def test_a_profile_of_less_than_a_slice_of_memory_takes_one() -> None:
+    assert governance.partitions_per_accelerator("mig-1g.1gb", ["mig-1g.1gb", "mig-7g.80gb"]) == 7
 
 
 def test_what_is_no_profile() -> None:
@@ -534,3 +541,33 @@ def test_a_step_beyond_the_stored_definitions() -> None:
 def test_names_under_which_a_resource_quota_limits() -> None:
     assert governance.limited_resource("gpu") == "requests.nvidia.com/gpu"
     assert governance.limited_resource("partition", profile="mig-1g.5gb") == "requests.nvidia.com/mig-1g.5gb"
+
+
+def test_labels_of_pod_security() -> None:
+    assert governance.pod_security_labels("baseline") == {
+        "pod-security.kubernetes.io/audit": "baseline",
+        "pod-security.kubernetes.io/enforce": "baseline",
+        "pod-security.kubernetes.io/warn": "baseline",
+    }
+
+
+@pytest.mark.parametrize(
+    ("region", "native"),
+    [
+        ("us-east-1", (True, True)),
+        ("us-west-2", (False, True)),
+        ("us-west-1", (True, False)),
+        ("me-south-1", (False,) * 2),
+    ],
+)
+def test_regions_with_native_types(region: str, native: tuple[bool, bool]) -> None:
+    assert tuple(governance.is_native(name, region) for name in (SCHEDULER, QUOTA)) == native
+
+
+def test_sentences_about_rows_of_one_name() -> None:
+    assert governance.same_quota_name_problem("prod-a") == (
+        'must be unique, got "prod-a", which is the name of another team\'s quota; rename one of the two'
+    )
+    assert governance.same_row_problem("ml.p5.48xlarge", "quota[0]") == (
+        "must be unique, got ml.p5.48xlarge as in quota[0]; add the counts up in one of the two"
+    )

@@ -287,3 +287,85 @@ def test_the_rest() -> None:
     assert (hyperpod.TRAINING_PLAN_DAYS[0], hyperpod.TRAINING_PLAN_DAYS[-1]) == (1, 182)
     assert hyperpod.TRAINING_PLAN_COUNTS == (1, 2, 4, 8, 16, 32, 64)
     assert hyperpod.TRAINING_PLAN_START_DAYS_AHEAD == 56
+
+
+SCRIPT = (
+    'must be the path of a script below the folder of lifecycle scripts, without / at its beginning, "." and "..", got'
+    ' "{}"; set on_create: {}'
+).format
+
+
+@row_by_row(
+    "script, fix",
+    [
+        ("on_create.sh", None),
+        ("a/b..c/.d.sh", None),
+        ("/a.sh", "a.sh"),
+        ("a//b.sh", "a/b.sh"),
+        ("./a.sh", "a.sh"),
+        ("../../a/./b.sh", "a/b.sh"),
+        ("a/", "a"),
+        ("a\tb/c.sh", "c.sh"),
+        ("..", "on_create.sh"),
+        ("a" * 128, None),
+    ],
+)
+def test_scripts_are_below_their_folder(script: str, fix: str | None) -> None:
+    assert hyperpod.script_problem(script, key="on_create") == (fix and SCRIPT(script, fix))
+
+
+def test_a_script_whose_name_is_too_long() -> None:
+    name = "/" + "a" * 128
+    assert hyperpod.script_problem(name, key="on_create") == (
+        f'must be the name of a script, 1 to 128 characters, got "{name}"; set on_create: {"a" * 128}'
+    )
+
+
+@row_by_row(
+    "key, owner",
+    [
+        ("team", None),
+        ("kubernetes.io", None),
+        ("kubernetes.io/a", ("kubernetes", "kubernetes.io")),
+        ("x.kubernetes.io/a", ("kubernetes", "kubernetes.io")),
+        ("xkubernetes.io/a", None),
+        ("kubernetes.io.x/a", None),
+        ("k8s.io/a", ("kubernetes", "k8s.io")),
+        ("sagemaker.amazonaws.com/a", ("hyperpod", "sagemaker.amazonaws.com")),
+        ("x.sagemaker.amazonaws.com/a", ("hyperpod", "sagemaker.amazonaws.com")),
+    ],
+)
+def test_prefixes_with_an_owner(key: str, owner: tuple[str, str] | None) -> None:
+    assert hyperpod.reserved_prefix(key) == owner
+
+
+@pytest.mark.parametrize(("length", "is_refused"), [(62, False), (63, False), (64, True)])
+@pytest.mark.parametrize("prefix", ["", "example.com/", f"{'x' * 100}/"])
+def test_the_length_of_a_key_after_its_prefix(prefix: str, length: int, *, is_refused: bool) -> None:
+    assert hyperpod.key_name_problem(prefix + "a" * length) == (
+        "must have at most 63 characters after the prefix, Kubernetes' limit, got 64" if is_refused else None
+    )
+
+
+def test_types_that_are_sold_as_ultraservers() -> None:
+    server = hyperpod.ultraserver("ml.p6e-gb200.36xlarge")
+    assert server is not None
+    assert (server.region, server.zone_id, server.kubernetes_version) == ("us-east-1", "use1-dfw2-az1", "1.33")
+    assert hyperpod.ultraserver("ml.p5.48xlarge") is None
+    # a key of the table that is no type
+    assert hyperpod.ultraserver("source") is None
+
+
+def test_groups_and_pools_of_karpenter() -> None:
+    assert hyperpod.two_pools_problem("a", "one") == (
+        "must be in one pool, got a again after pool one; remove one of the two"
+    )
+    assert hyperpod.unlike_taints_problem("a", "b", pool="one") == (
+        "must hold groups with the same taints in a pool, got a and b in pool one; give both the same taints, or put"
+        " each in its own pool"
+    )
+
+
+def test_log_groups() -> None:
+    assert hyperpod.log_group("prod", "abc") == "/aws/sagemaker/Clusters/prod/abc"
+    assert hyperpod.events_log_group("prod", stack_part="1a2b") == "/aws/events/prod-hyperpod-1a2b"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import date
 from typing import Any
 
@@ -223,6 +223,40 @@ def test_what_nobody_states_is_unknown_or_none() -> None:
     assert row.has_smt is None
     assert row.cores is None
     assert (row.accelerator_kind, row.accelerator_count) == (None, 0)
+    assert row.efa_count == 0
+    flags = {field.name for field in fields(InstanceType) if field.type == "bool"}
+    assert len(flags) == 10
+    assert [name for name in sorted(flags) if getattr(row, name)] == []
+    assert (row.is_accelerated, row.is_nvidia, row.is_neuron) == (False, False, False)
+
+
+@pytest.mark.parametrize(
+    ("cards", "addresses", "efa_only", "used"),
+    [(32, 81, False, 81), (32, 81, True, 50), (1, 15, True, 15), (32, 31, True, 1), (32, None, True, None)],
+)
+def test_efa_only_interfaces_have_no_address(
+    cards: int, addresses: int | None, used: int | None, *, efa_only: bool
+) -> None:
+    row = replace(known("ml.p5.48xlarge"), network_cards=cards, ips_per_node=addresses)
+    assert row.addresses_per_node(efa_only=efa_only) == used
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        ("ml.c5.4xlarge", 4),
+        ("ml.p5.48xlarge", 48),
+        ("ml.c5.xlarge", 1),
+        ("ml.c5.large", 0),
+        ("ml.c5.medium", 0),
+        ("ml.c5.0xlarge", 0),
+        ("ml.c5.metal", None),
+        ("4xlarge", None),
+        ("", None),
+    ],
+)
+def test_sizes_in_names(name: str, size: int | None) -> None:
+    assert instance_types.xlarge(name) == size
 
 
 def test_the_odd_quota_name_is_kept() -> None:

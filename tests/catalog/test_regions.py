@@ -218,3 +218,60 @@ def test_a_region_that_hyperpod_does_not_document_warns() -> None:
         f"HyperPod was not documented for ca-central-1 on {regions.AS_OF}; if the cluster is refused, "
         f"set region: one of {choice}"
     )
+
+
+NO_CONTROL_PLANE = "EKS does not support a control plane in {} ({}), and the first {} zones are for it; {}".format
+
+
+@row_by_row(
+    "zone, first, enough, problem",
+    [
+        ("use1-az1", 2, True, None),
+        (
+            "use1-az3",
+            2,
+            True,
+            NO_CONTROL_PLANE("use1-az3", f"as of {regions.AS_OF}", 2, "list it after the first two"),
+        ),
+        ("use1-az3", 3, True, NO_CONTROL_PLANE("use1-az3", f"as of {regions.AS_OF}", 3, "list it after the first 3")),
+        (
+            "use1-dfw2-az1",
+            1,
+            False,
+            NO_CONTROL_PLANE("use1-dfw2-az1", "a local zone", 1, "add another zone and list it first"),
+        ),
+    ],
+)
+def test_zones_for_the_control_plane(zone: str, first: int, *, enough: bool, problem: str | None) -> None:
+    assert regions.control_plane_problem(zone, first=first, enough=enough) == problem
+
+
+def test_zones_that_eks_accepts() -> None:
+    zones = ["use1-az3", "use1-az2", "use1-dfw2-az1", "use1-az1"]
+    assert regions.eks_control_plane_zones(zones) == ["use1-az2", "use1-az1"]
+    assert [regions.is_local_zone(zone) for zone in (*zones, "x")] == [False, False, True, False, False]
+
+
+def test_types_that_a_region_lacks() -> None:
+    types = ("AWS::SageMaker::Cluster", "AWS::SageMaker::ClusterSchedulerConfig", "AWS::SageMaker::ComputeQuota")
+    assert regions.types_warning("us-east-1", types) is None
+    assert regions.types_warning("us-west-2", types) == (
+        "CloudFormation did not have AWS::SageMaker::ClusterSchedulerConfig in us-west-2 on 2026-10-20"
+    )
+
+
+def test_suffixes_of_host_names() -> None:
+    assert [regions.dns_suffix(each) for each in ("aws", "aws-cn")] == ["amazonaws.com", "amazonaws.com.cn"]
+    with pytest.raises(KeyError, match="moon"):
+        regions.dns_suffix("moon")
+
+
+def test_a_zone_of_a_region_that_is_not_known_yet() -> None:
+    assert regions.az_id_problem("use1-az1", region="") is None
+    assert regions.az_id_problem("us-east-1a", region="") == (
+        'must be an availability zone ID such as use1-az1, got the name "us-east-1a", which means another zone in each'
+        " account; find its ID with 'aws ec2 describe-availability-zones' and set availability_zone_id to it"
+    )
+    assert regions.az_id_problem("az", region="us-west-2") == (
+        'must be an availability zone ID such as usw2-az1, got "az"; correct availability_zone_id'
+    )

@@ -209,17 +209,36 @@ def test_the_categories_of_every_character() -> None:
 
 
 LIMITS = yaml.safe_load((Path(__file__).parent / "limits.yaml").read_text(encoding="utf-8"))
+CHOSEN = {
+    "arns.KEY_ALIAS",
+    "arns.KEY_DESCRIPTION",
+    *(f"governance.{name}" for name in ("PRIORITY_CLASS_NAME", "TEAM_NAME", "POLICY_NAME", "DESCRIPTION")),
+    *("governance.RESOURCE_NAME", "governance.QUANTITY"),
+    *("hyperpod.CLUSTER_NAME", "hyperpod.INSTANCE_GROUP_NAME", "hyperpod.KARPENTER_POOL_NAME"),
+    *(f"hyperpod.{part}_{name}" for part in ("LABEL", "TAINT") for name in ("KEY", "VALUE")),
+    *("hyperpod.CRON", "hyperpod.LIFECYCLE_SCRIPT"),
+    *("kubernetes.DNS_LABEL", "kubernetes.SERVICE_ACCOUNT_NAME"),
+    *("lustre.PATH", "lustre.DAILY_TIME", "lustre.WEEKLY_TIME"),
+    "network.GROUP_DESCRIPTION",
+    *("operators.PROMETHEUS_WORKSPACE_ALIAS", "operators.GRAFANA_WORKSPACE_NAME"),
+    *("s3_places.MOUNT_PREFIX", "s3_places.FOLDER"),
+}
+"""The texts that a file may choose; every other pattern is of the name of something that exists already."""
 
 
 def test_every_limit_of_the_catalog_is_the_one_that_is_listed() -> None:
     stated: dict[str, dict[str, list[int | None]]] = {}
+    chosen: set[str] = set()
     for module in pkgutil.iter_modules(catalog.__path__):
         constants = vars(importlib.import_module(f"{catalog.__name__}.{module.name}"))
         found = {name: value for name, value in constants.items() if name.isupper()}
         rows = {name: value for name, value in found.items() if isinstance(value, (Bound, Pattern))}
         if rows:
             stated[module.name] = {name: [row.minimum, row.maximum] for name, row in rows.items()}
+        patterns_of = {name: row for name, row in rows.items() if isinstance(row, Pattern)}
+        chosen |= {f"{module.name}.{name}" for name, row in patterns_of.items() if not row.refers}
     assert stated == LIMITS
+    assert chosen == CHOSEN
 
 
 @given(st.text(max_size=20))

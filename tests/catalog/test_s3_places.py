@@ -6,7 +6,14 @@ import re
 
 import pytest
 
-from hyperpod_cdk.catalog.s3_places import BUCKET, BUCKET_NAME_REGEX, BUCKET_OR_PREFIX, S3_URI, overlaps
+from hyperpod_cdk.catalog.s3_places import (
+    BUCKET,
+    BUCKET_NAME_REGEX,
+    BUCKET_OR_PREFIX,
+    S3_URI,
+    overlaps,
+    read_only_problems,
+)
 from hyperpod_cdk.config.checkpointing import CheckpointAccount
 from hyperpod_cdk.config.lifecycle import BUCKET_NAME as LIFECYCLE
 from hyperpod_cdk.config.restricted_group import BUCKET_NAME as RESTRICTED
@@ -124,3 +131,23 @@ def test_the_bucket_of_lifecycle_scripts_has_its_prefix_and_what_cdk_asks_for() 
 def test_the_pattern_ends_with_the_name() -> None:
     assert re.match(BUCKET_NAME_REGEX, "ours/theirs")
     assert not re.match(BUCKET_NAME_REGEX, "ours.mrap/theirs")
+
+
+@row_by_row(
+    "read_only, allowed, refused",
+    [
+        (True, (False, False), []),
+        (True, (True, False), ["allow_delete"]),
+        (True, (False, True), ["allow_overwrite"]),
+        (True, (True, True), ["allow_delete", "allow_overwrite"]),
+        (False, (True, True), []),
+    ],
+)
+def test_a_read_only_mount_writes_nothing(
+    read_only: bool,  # noqa: FBT001 - a column
+    allowed: tuple[bool, bool],
+    refused: list[str],
+) -> None:
+    found = read_only_problems(read_only=read_only, allow_delete=allowed[0], allow_overwrite=allowed[1])
+    said = "must be false with read_only, got true; set one of the two to false"
+    assert list(found) == [(name, said) for name in refused]

@@ -55,3 +55,7 @@ def test_every_option_is_named_once_and_either_offered_or_explained() -> None:
         row.option for row in training.HYP_PARAMETERS if row.note.startswith("not offered: ")
     }
     assert all(bool(row.keys) == bool(row.manifest) for row in training.HYP_PARAMETERS)
+
+
+def test_a_program_is_told_of_another_size() -> None:
+    assert training.elastic_variables() == {"HYPERPOD_SIGNAL_COORDINATION": "distributed"}
