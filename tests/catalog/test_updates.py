@@ -229,6 +229,12 @@ def test_taints_that_evict(taint: Any, evicts: bool) -> None:  # noqa: FBT001 - 
         ("1.30", "01.30", set()),
         ("a", "b", set()),
         ("arn:1", "arn:0", set()),
+        ("1.9", "1.10!", set()),
+        ("1.9!", "1.10", set()),
+        ("1", "2", {"higher", "skips a minor"}),
+        ("1.9.1", "1.10.3", {"higher", "next minor"}),
+        ("1.9.1", "2.10.1", {"higher", "skips a minor"}),
+        ("1.9", "1.9", set()),
         (True, False, set()),
         (["2"], ["1"], set()),
         ("²", "1", set()),
@@ -303,6 +309,10 @@ def test_a_row(resource_type: str, path: tuple[str, ...], before: Any, after: An
         ),
         ('[{"kind":"PersistentVolume","spec":{"a":1}}]', '[{"kind":"PersistentVolume","spec":{"a":2}}]', True),
         ('[{"kind":"PersistentVolume","spec":{"capacity":1}}]', '[{"kind":"PersistentVolume","spec":{}}]', False),
+        # of a volume alone, whose fields are an object
+        ('[{"kind":"Pod","spec":{"capacity":1}}]', '[{"kind":"Pod","spec":{"capacity":2}}]', True),
+        ('[{"kind":"PersistentVolume","spec":1}]', '[{"kind":"PersistentVolume","spec":2}]', True),
+        ('[{"kind":"PersistentVolume"}]', '[{"kind":"PersistentVolume"}]', False),
         ("half-", '[{"kind":"Namespace"}]', True),
         ('{"kind":"Namespace"}', '[{"kind":"Namespace"}]', True),
         (1, '[{"kind":"Namespace"}]', True),
@@ -615,3 +625,204 @@ def test_no_row_of_the_smaller_tables_says_what_would_hold_without_it() -> None:
 )
 def test_what_stands_below_a_path(path: tuple[str, ...], *, speaks: bool) -> None:
     assert updates.speaks_below(LUSTRE, path) is speaks
+
+
+A, AB, ABC = ("A",), ("A", "B"), ("A", "B", "C")
+UNKNOWN = object()
+
+
+def row(sentence: str, effect: updates.Effect = "in place", path: tuple[str, ...] = AB, **more: Any) -> updates.Update:
+    return updates.Update(path=path, effect=effect, sentence=sentence, source="", **more)
+
+
+@pytest.mark.parametrize(
+    ("path", "at", "said"),
+    [(AB, None, "alone"), (AB, 2, "alone"), (AB, 1, "along"), (ABC, 3, "alone"), (ABC, 2, "alone"), (ABC, 1, "along")],
+)
+def test_what_comes_with_all_around_it_comes_along(path: tuple[str, ...], at: int | None, said: str) -> None:
+    rows = [row("along", when="along"), row("alone", when="alone")]
+    found = updates.first(rows, path, None, 1, at=at)
+    assert found is not None
+    assert found.sentence == said
+
+
+@pytest.mark.parametrize(
+    ("effect", "at", "holds"), [("in place", 3, False), ("in place", 2, True), ("replaced", 3, True)]
+)
+@pytest.mark.parametrize(
+    ("when", "before", "after"),
+    [("added", None, 1), ("removed", 1, None), ("gains", [1], [1, 2]), ("alone, added", None, 1)],
+)
+def test_what_comes_below_a_property_leaves_it_there(
+    when: str, before: Any, after: Any, effect: updates.Effect, at: int, *, holds: bool
+) -> None:
+    """A row without an effect speaks of the property itself, a serious one of what is below it, too."""
+    assert (updates.first([row("", effect, when=when)], ABC, before, after, at=at) is not None) is holds
+
+
+def test_a_row_that_interrupts_is_not_silent() -> None:
+    assert updates.first([row("", when="added", interrupts=True)], ABC, None, 1, at=3) is not None
+
+
+@row_by_row(
+    "before, after, holds",
+    [("a", "b", True), ("b", "c", True), (None, "c", True), ("a", "c", False), ("b", "a", False), ("b", None, False)],
+)
+def test_one_step_forward(before: str | None, after: str | None, *, holds: bool) -> None:
+    rows = [row("", when="forward", order=("a", "b", "c"), default="b")]
+    assert (updates.first(rows, AB, before, after) is not None) is holds
+
+
+FORWARD = {"when": "forward", "order": ("a", "b")}
+PERHAPS = "its value is known only at deployment; possibly "
+
+
+@row_by_row(
+    "rows, before, after, found",
+    [
+        # the whole is known
+        ([row("one", **FORWARD), row("two", "replaced")], "a", "b", ("in place", "one")),
+        ([row("one", **FORWARD), row("two", "replaced")], "b", "a", ("replaced", "two")),
+        # a row of another property
+        ([row("one", path=("B",)), row("two", path=A)], "a", "b", ("in place", "two")),
+        ([row("one", path=ABC)], "a", "b", None),
+        # of unknown values a row without effect says nothing where a serious one may hold
+        ([row("one", "replaced", **FORWARD), row("two")], "a", UNKNOWN, ("unknown", f"{PERHAPS}one")),
+        ([row("one", "replaced", **FORWARD), row("two")], UNKNOWN, "b", ("unknown", f"{PERHAPS}one")),
+        ([row("one", "replaced", **FORWARD), row("two")], UNKNOWN, UNKNOWN, ("unknown", f"{PERHAPS}one")),
+        ([row("one", "replaced", **FORWARD), row("two")], "b", UNKNOWN, ("in place", "two")),
+        ([row("one", "replaced", **FORWARD), row("two")], UNKNOWN, "a", ("in place", "two")),
+        ([row("one", **FORWARD), row("two")], "a", UNKNOWN, ("in place", "two")),
+        # a refusal says nothing for certain where an earlier row may allow it
+        ([row("one", **FORWARD), row("two", "refused by the service")], "a", UNKNOWN, ("unknown", f"{PERHAPS}two")),
+        (
+            [row("one", **FORWARD), row("two", "refused by the service")],
+            "b",
+            UNKNOWN,
+            ("refused by the service", "two"),
+        ),
+        ([row("one", **FORWARD), row("two", "replaced")], "a", UNKNOWN, ("replaced", "two")),
+        ([row("one", "replaced", when="switched on"), row("two")], None, UNKNOWN, ("unknown", f"{PERHAPS}one")),
+        ([row("one", "replaced", when="suspended"), row("two")], None, UNKNOWN, ("unknown", f"{PERHAPS}one")),
+        ([row("one", "replaced", when="grows"), row("two")], 1, UNKNOWN, ("in place", "two")),
+        ([], "a", "b", None),
+    ],
+)
+def test_the_first_row_that_holds(
+    rows: list[updates.Update], before: Any, after: Any, found: tuple[str, str] | None
+) -> None:
+    first = updates.first(rows, AB, before, after)
+    assert (first and (first.effect, first.sentence)) == found
+    assert first is None or first in rows or (first.when, first.interrupts) == ("", False)
+
+
+@row_by_row(
+    "before, after, circumstances",
+    [
+        (None, False, {"to false", "switched on"}),
+        (None, "false", {"to false", "switched on"}),
+        (True, False, {"to false", "switched off"}),
+        ("true", "false", {"to false", "switched off"}),
+        (True, "false", {"to false", "switched off"}),
+        (False, True, {"switched on"}),
+        ("false", "true", {"switched on"}),
+        (None, "true", {"switched on"}),
+        (True, True, set()),
+        (True, None, {"to the default"}),
+        ("a", "default", {"to the default"}),
+        ("default", None, set()),
+        ("default", "a", set()),
+        (None, "default", set()),
+        (None, "a", set()),
+        ("Enabled", None, {"suspended", "to the default"}),
+        ("Suspended", None, {"to the default"}),
+        ("Enabled", "Suspended", {"suspended"}),
+        (None, "Suspended", {"suspended"}),
+        ("Suspended", "Enabled", set()),
+        (1, 2, {"grows"}),
+        (2, "1", {"shrinks"}),
+        *((size, size // 10 * 11, {"grows"}) for size in (10, 30, 100, 2400, 65_530)),
+        (0, 2, {"grows"}),
+        (100, 109.9, {"grows", "grows by little"}),
+        (100, 99, {"shrinks"}),
+        (1, 1.0, set()),
+        ("a", 1, set()),
+        (["a"], ["b", "a"], {"gains"}),
+        (["a"], ["b"], set()),
+        ([], ["b"], {"gains"}),
+        ("a", "eks:b", {"reserved name"}),
+        ("eks:a", "b", set()),
+        ("a", "aeks:", set()),
+    ],
+)
+def test_circumstances_of_plain_values(before: Any, after: Any, circumstances: set[str]) -> None:
+    asked = {"to false", "switched off", "switched on", "to the default", "suspended", "grows", "shrinks"}
+    asked |= {"grows by little", "gains", "reserved name"}
+    found = updates.circumstances(before, after)
+    assert found & asked == circumstances
+    assert ("added" in found, "removed" in found, "was there" in found) == (
+        before is None,
+        before is not None and after is None,
+        before is not None,
+    )
+
+
+@row_by_row(
+    "engine, before, after, is_another",
+    [
+        ("postgres", "15.4", "16.1", True),
+        ("postgres", "15.4", "15.5", False),
+        ("mysql", "5.7.44", "8.0.35", True),
+        ("mysql", "8.0.35", "8.4.1", True),
+        ("mariadb", "10.6.1", "10.11.2", True),
+        ("mysql", "8.0.35", "8.0.36", False),
+        # as far as both are known
+        ("mysql", "8", "8.4", False),
+        ("mysql", "8.0", "9", False),
+        ("postgres", 15, 16, True),
+        ("postgres", None, "16", False),
+        ("postgres", "15", "latest", False),
+        ("postgres", "latest", "15", False),
+    ],
+)
+def test_another_major_version_of_an_engine(engine: str, before: Any, after: Any, *, is_another: bool) -> None:
+    assert updates.is_another_major(engine, before, after) is is_another
+
+
+@row_by_row(
+    "before, after, concerns",
+    [
+        ("[]", "[]", False),
+        ('[{"kind":"NodePool"}]', '[{"kind":"NodePool"}]', False),
+        ('[{"kind":"NodePool","spec":1}]', '[{"kind":"NodePool","spec":2}]', True),
+        ("[]", '[{"kind":"EC2NodeClass"}]', True),
+        ('[{"kind":"NodeClass"}]', "[]", True),
+        ("[]", '[{"kind":"Pod"}]', False),
+        ('[{"kind":"Pod","spec":1}]', '[{"kind":"Pod","spec":2}]', False),
+    ],
+)
+def test_manifests_that_concern_karpenter(before: str, after: str, *, concerns: bool) -> None:
+    assert ("node pools" in updates.circumstances(before, after)) is concerns
+
+
+@row_by_row(
+    "resource_type, is_foreign",
+    [
+        ("AWS::S3::Bucket", False),
+        ("AWS::CloudFormation::CustomResource", True),
+        ("AWS::S3::Bucket::MODULE", True),
+        ("Custom::Other", True),
+        ("Custom::HyperPodQuotaGate", False),
+        ("Moon::Base::Station", True),
+        ("Bucket", False),
+    ],
+)
+def test_types_that_others_create(resource_type: str, *, is_foreign: bool) -> None:
+    assert updates.is_foreign(resource_type) is is_foreign
+
+
+def test_effects_below_a_property_count_for_it() -> None:
+    below = updates.effects_of(EKS, "AccessConfig")
+    assert {"in place", "refused by the service"} <= below
+    assert updates.effects_of(EKS, "AuthenticationMode") == frozenset()
+    assert updates.effects_of("Custom::Other", "ServiceToken") == {"refused by the service"}

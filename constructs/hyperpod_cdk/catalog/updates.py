@@ -68,7 +68,7 @@ class Update:
     unsure: str = ""
     interrupts: bool = False
 
-    def holds(self, before: Any, after: Any, also: frozenset[str], at: int | None = None) -> bool:
+    def holds(self, before: Any, after: Any, also: frozenset[str], at: int) -> bool:
         """Whether the circumstance applies to a change; ``also`` are circumstances that the caller knows.
 
         ``at`` is how many steps down something is added, removed or gains an item. Below ``path``, the property itself
@@ -76,17 +76,16 @@ class Update:
         or removed
         ``along`` with its parent; otherwise it changes ``alone``.
         """
-        is_part = at is not None and at > len(self.path)
-        if is_part and self.is_silent and not _OF_THE_WHOLE.isdisjoint(self.when.split(", ")):
+        if at > len(self.path) and self.is_silent and not _OF_THE_WHOLE.isdisjoint(self.when.split(", ")):
             return False
         if self.when == "forward":
             before = self.default if before is None else before
             return (before, after) in pairwise(self.order)
-        also |= {"along" if at is not None and at < len(self.path) else "alone"}
+        also |= {"along" if at < len(self.path) else "alone"}
         holding = also | circumstances(before, after) if self.when else also
         return all(each in holding for each in self.when.split(", ") if each)
 
-    def may_hold(self, before: Any, after: Any, also: frozenset[str], at: int | None = None) -> bool:
+    def may_hold(self, before: Any, after: Any, also: frozenset[str], at: int) -> bool:
         """Whether the circumstance applies to a possible value of an unknown one."""
         if _is_plain(before) and _is_plain(after):
             return False
@@ -265,7 +264,8 @@ def _circumstances(before: Any, after: Any) -> Iterator[str]:
     old, new = _number(before), _number(after)
     if old is not None and new is not None and old != new:
         yield "grows" if new > old else "shrinks"
-        if old < new < old * SMALLEST_GROWTH:
+        # 100 * 1.1 is more than 110 as a float, 110 / 100 is not less than 1.1
+        if 0 < old < new and new / old < SMALLEST_GROWTH:
             yield "grows by little"
     yield from _versions(before, after)
     if isinstance(before, list) and isinstance(after, list) and all(item in after for item in before):
@@ -328,11 +328,12 @@ def _objects(manifest: Any) -> dict[tuple[str, str, str], dict[str, Any]] | None
         return None
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         return None
-    metadata = [item.get("metadata") or {} for item in items]
-    return {
-        (str(item.get("kind")), str(each.get("namespace")), str(each.get("name"))): item
-        for item, each in zip(items, metadata, strict=True)
-    }
+    return {_key(item): item for item in items}
+
+
+def _key(item: dict[str, Any]) -> tuple[str, str, str]:
+    metadata = item.get("metadata") or {}
+    return str(item.get("kind")), str(metadata.get("namespace")), str(metadata.get("name"))
 
 
 def _fixed(item: dict[str, Any]) -> dict[str, Any]:
