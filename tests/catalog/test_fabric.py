@@ -21,6 +21,12 @@ SHM = {"NCCL_SHM_USE_CUDA_MEMCPY": "1"}
 NO_NVLINK = {"NCCL_MNNVL_ENABLE": "0"}
 
 
+OF_CUDA_12 = [
+    *("ml.p4d.24xlarge", "ml.g5.8xlarge", "ml.g6.8xlarge", "ml.g6e.8xlarge", "ml.p5.48xlarge", "ml.p5en.48xlarge"),
+    *("ml.p6-b200.48xlarge", "ml.p6e-gb200.36xlarge"),
+]
+
+
 def rows(*names: str) -> list[InstanceType]:
     found = [row for name in names if (row := instance_types.get(name)) is not None]
     assert len(found) == len(names)
@@ -138,6 +144,9 @@ def test_no_type_is_asked_for_more_huge_pages_than_it_keeps() -> None:
         (["ml.g5.8xlarge"], "12.8.1"),
         (["ml.p6-b200.48xlarge", "ml.p5.48xlarge"], "12.8.1"),
         (["ml.p6e-gb200.36xlarge"], "12.8.1"),
+        # all GPUs that the oldest CUDA supports, and one more
+        (OF_CUDA_12, "12.8.1"),
+        ([*OF_CUDA_12, "ml.p6-b300.48xlarge"], "13.0.2"),
         (["ml.p6-b300.48xlarge"], "13.0.2"),
         (["ml.g7e.48xlarge", "ml.g5.8xlarge"], "13.1.2"),
         (["ml.c5n.18xlarge"], "12.8.1"),

@@ -226,6 +226,11 @@ def test_the_nearest_kubectl_is_offered_and_the_newer_of_two(
     assert problem.partition("; ")[2] == fix
 
 
+def test_of_two_that_are_as_near_the_newer_kubectl_is_offered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kubernetes, "kubectl_minors", lambda: frozenset({30, 32}))
+    assert (kubernetes.kubectl_problem("1.31") or "").endswith('or set kubernetes_version: "1.32"')
+
+
 def test_the_layers_that_are_installed_are_those_of_the_lock(project: Path) -> None:
     locked = (project / "requirements.lock").read_text(encoding="utf-8")
     assert kubernetes.kubectl_minors() == {
@@ -298,6 +303,14 @@ def test_a_release_that_is_known_for_other_versions_only(release: str, version: 
         ("1.34", "1.34", False),
         ("1.33", "1.34", False),
         ("x", "1.1", False),
+        ("1.1", "x", False),
+        ("1", "0.1", False),
+        ("1.35.1", "1.34", True),
+        ("v2.0", "1.34", True),
+        # no version has so many digits
+        ("1.99999", "1.34", True),
+        ("1.100000", "1.34", False),
+        ("1.1000000", "1.34", False),
     ],
 )
 def test_minors_are_compared_as_numbers(one: str, other: str, is_newer: bool) -> None:  # noqa: FBT001 - table
@@ -337,3 +350,30 @@ def test_the_minors_on_the_way_to_a_newer_version(newer: str, version: str, mino
 )
 def test_a_cluster_takes_one_minor_at_a_time(better: str, version: str, says: str) -> None:
     assert kubernetes.step_to(better, version, key="k") == says
+
+
+def test_a_label_of_a_domain_of_kubernetes() -> None:
+    assert kubernetes.node_label_problem("team.kubernetes.io/rack") == (
+        "must not be team.kubernetes.io/rack: kubelet sets no labels of kubernetes.io and k8s.io, which Kubernetes"
+        " reserves, except those of kubelet.kubernetes.io and node.kubernetes.io; use a prefix of your own, such as"
+        " example.com/rack"
+    )
+
+
+def test_what_is_said_of_a_size_that_the_api_does_not_list() -> None:
+    assert kubernetes.scaling_tier_warning("standard") is None
+    assert kubernetes.update_of("shared", "1.35") == "update the cluster shared, one minor at a time, up to 1.35"
+    assert kubernetes.control_plane_log_group("prod") == "/aws/eks/prod/cluster"
+
+
+@pytest.mark.parametrize(
+    ("version", "day", "ended"),
+    [
+        ("1.31", date(2026, 11, 25), False),
+        ("1.31", date(2026, 11, 26), True),
+        ("1.31", date(2026, 11, 27), True),
+        ("1.99", date(2026, 11, 27), False),
+    ],
+)
+def test_the_first_day_without_support(version: str, day: date, ended: bool) -> None:  # noqa: FBT001 - a column
+    assert kubernetes.is_unsupported(version, on=day) is ended

@@ -138,6 +138,11 @@ def test_what_costs_the_same_everywhere() -> None:
     assert of.find("", "kms.key") is None
     assert of.find("us-east-1", "nat_gateway") is None
     assert of.regions() == ("us-west-1",)
+    ours = price(region="eu-west-1")
+    assert Prices(as_of=of.as_of, sources=of.sources, rows={**rows, ("eu-west-1", ours.sku): ours}).regions() == (
+        "eu-west-1",
+        "us-west-1",
+    )
     assert [each.region for each in of.of_region("us-east-1")] == ["any"]
 
 
@@ -160,7 +165,10 @@ def test_a_file_is_read() -> None:
         (document(as_of="2026-13-01"), 'prices.json: as_of: must be a day such as 2026-11-21, got "2026-13-01"'),
         (document(as_of=None), "prices.json: as_of: must be a day such as 2026-11-21, got null"),
         (document(sources={}), "prices.json: sources: must say what each source is"),
-        (document(sources={"api": 1}), "prices.json: sources: must say what each source is"),
+        *(
+            (document(sources=sources), "prices.json: sources: must say what each source is")
+            for sources in ({"api": 1}, {"api": "x", "me": 1}, ["api"], None)
+        ),
         (document(prices=[]), "prices.json: prices: must be a list of prices, got none"),
         (document(prices={}), "prices.json: prices: must be a list of prices, got none"),
         (document("x"), 'prices.json: prices[0]: must be an object, got "x"'),
@@ -168,6 +176,11 @@ def test_a_file_is_read() -> None:
             document({**ROW, "region": "Ohio"}),
             "prices.json: prices[0].region: must be an AWS region or 'any', got \"Ohio\"",
         ),
+        (
+            document({**ROW, "region": 1}),
+            "prices.json: prices[0].region: must be an AWS region or 'any', got 1",
+        ),
+        (document({**ROW, "sku": 1}), "prices.json: prices[0].sku: is not a known name: 1"),
         (
             document({**ROW, "sku": "nat"}),
             'prices.json: prices[0].sku: is not a known name: "nat"',
@@ -196,7 +209,13 @@ def test_a_file_is_read() -> None:
             document({**ROW, "as_of": "yesterday"}),
             'prices.json: prices[0].as_of: must be a day such as 2026-11-21, or null, got "yesterday"',
         ),
+        (
+            document({name: value for name, value in ROW.items() if name != "as_of"}),
+            "prices.json: prices[0].as_of: must be a day such as 2026-11-21, or null, got null",
+        ),
         (document({**ROW, "source": "me"}), 'prices.json: prices[0].source: must be one of sources, got "me"'),
+        (document({**ROW, "source": ["api"]}), 'prices.json: prices[0].source: must be one of sources, got ["api"]'),
+        (document(ROW, {**ROW, "unsure": None}), "prices.json: prices[1].unsure: must be text, got null"),
         (document({**ROW, "unsure": 1}), "prices.json: prices[0].unsure: must be text, got 1"),
         (document(ROW, ROW), "prices.json: prices[1]: nat_gateway of us-east-1 is repeated"),
         ('{"format": 1, "format": 1}', "prices.json: is not JSON: the key 'format' is repeated"),
@@ -258,13 +277,14 @@ def test_a_project_s_own_file_takes_the_place_of_the_shipped_one(tmp_path: Path)
     ("make", "problem"),
     [
         (lambda file: file.mkdir(), "prices.json: cannot be read: Is a directory"),
+        (lambda file: file.symlink_to("nowhere"), "prices.json: cannot be read: No such file or directory"),
         (lambda file: file.write_bytes(b"{\xff"), "prices.json: is not UTF-8 text: byte 0xff"),
         (
             lambda file: file.write_bytes(b" " * (prices.MAX_BYTES + 1)),
             f"prices.json: must have at most {prices.MAX_BYTES} bytes, got {prices.MAX_BYTES + 1}",
         ),
     ],
-    ids=["folder", "bytes", "size"],
+    ids=["folder", "link", "bytes", "size"],
 )
 def test_a_project_s_file_that_cannot_be_read(make: Callable[[Path], object], problem: str, tmp_path: Path) -> None:
     make(tmp_path / "prices.json")
@@ -317,3 +337,48 @@ def test_how_a_type_is_paid(name: str, billing: str | None) -> None:
 def test_add_ons_that_send_what_is_paid() -> None:
     assert prices.by_use_addon("amazon-cloudwatch-observability") == "the metrics and logs that it sends"
     assert prices.by_use_addon("vpc-cni") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "amount"),
+    [
+        ("0", "0"),
+        ("0.045", "0.045"),
+        ("99999.999999999999", "99999.999999999999"),
+        ("100000", None),
+        ("1.", None),
+        (1, None),
+    ],
+)
+def test_amounts(text: object, amount: str | None) -> None:
+    assert prices.amount_of(text) == (amount and Decimal(amount))
+
+
+def test_content_as_long_as_it_may_be() -> None:
+    with pytest.raises(PricesError, match=r"^prices\.json:1: is not JSON: "):
+        prices.read_content(b" " * prices.MAX_BYTES, where="prices.json")
+    with pytest.raises(PricesError, match=f"must have at most {prices.MAX_BYTES} bytes, got {prices.MAX_BYTES + 1}"):
+        prices.read_content(b" " * (prices.MAX_BYTES + 1), where="prices.json")
+    assert prices.MAX_BYTES == 8_000_000
+
+
+def test_a_row_as_data_says_what_is_known() -> None:
+    data = {**ROW, "usd": "0.0450"}
+    assert price(usd="0.0450").as_data() == data
+    assert price(usd="0.0450", unsure="seen once", as_of=None).as_data() == {
+        **data,
+        "as_of": None,
+        "unsure": "seen once",
+    }
+
+
+def test_what_is_paid_by_use() -> None:
+    logs, gateway, custom = (
+        prices.billing_of(name) for name in ("AWS::Logs::LogGroup", "AWS::EC2::NatGateway", "Custom::Anything")
+    )
+    assert logs is not None
+    assert gateway is not None
+    assert custom is not None
+    assert (logs.kind, bool(logs.what)) == ("logs", True)
+    assert (gateway.kind, gateway.what) == ("network", "")
+    assert (custom.kind, custom.what) == ("other", "")
