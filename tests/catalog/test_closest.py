@@ -56,3 +56,23 @@ def test_slips_are_a_distance(left: str, right: str) -> None:
     assert _slips(left, right) == _slips(right, left)
     assert (_slips(left, right) == 0) == (left == right)
     assert _slips(left, right) <= max(len(left), len(right))
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "is_near"),
+    [
+        # of six characters two may be wrong, of eight two more or fewer
+        ("abcdef", "abxyef", True),
+        ("abcdef", "abxyzf", False),
+        ("abcdef", "abcdefgh", True),
+        ("abcdefgh", "abcdef", True),
+        ("abcdef", "abcdefghi", True),
+        ("abcd", "abcdefg", False),
+        ("abcdefg", "abcd", False),
+        ("ab", "ax", False),
+        ("abc", "abx", True),
+    ],
+)
+def test_a_third_of_the_longer_text_may_be_wrong(name: str, known: str, *, is_near: bool) -> None:
+    assert closest(name, [known]) == (known if is_near else None)
+    assert closest(name, ["0", known, "1"]) == (known if is_near else None)

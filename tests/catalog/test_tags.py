@@ -19,7 +19,7 @@ MARKS = "may hold letters, digits, blanks and _.:/=+-@, got"
         ("a*b", f'a tag key {MARKS} "a*b"; rename it'),
         ("a\n", f'a tag key {MARKS} "a\n"; rename it'),
         ("Aws:team", 'a tag key may not begin with "aws:", which AWS reserves, got "Aws:team"; rename it'),
-        ("aws-team", None),
+        *((key, None) for key in ("aws-team", "my:aws:team", "A", "SageMake", "SageMaker2", "Zone")),
         (
             "SageMaker",
             (
