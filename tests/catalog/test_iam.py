@@ -66,3 +66,8 @@ def test_an_arn_in_place_of_a_policy_s_name() -> None:
         ' "arn:aws:iam::aws:policy/AmazonS3ReadOnlyAccess"; correct managed_policies[0], which must look like'
         " service-role/AmazonEBSCSIDriverPolicy"
     )
+
+
+def test_quotas_of_policies_in_characters() -> None:
+    # IAM user guide, IAM and AWS STS quotas
+    assert (iam.MOST_INLINE_CHARACTERS, iam.MOST_MANAGED_CHARACTERS) == (10_240, 6_144)

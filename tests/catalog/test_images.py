@@ -127,3 +127,27 @@ def test_the_host_names_of_ecr(host: str, registry: tuple[str, str, bool, bool] 
 def test_public_registries() -> None:
     expected = {"docker.io", "ghcr.io", "nvcr.io", "public.ecr.aws", "quay.io", "registry.k8s.io"}
     assert expected == images.PUBLIC_REGISTRIES
+
+
+@pytest.mark.parametrize(
+    ("name", "gpu_partitions", "parts"),
+    [
+        ("ml.m5.2xlarge", False, set()),
+        ("ml.c5n.18xlarge", False, {"aws-efa-k8s-device-plugin"}),
+        ("ml.g5.xlarge", False, {"health-monitoring-agent", "nvidia-device-plugin"}),
+        (
+            "ml.trn1.32xlarge",
+            False,
+            {"health-monitoring-agent", "aws-efa-k8s-device-plugin", "neuron-device-plugin"},
+        ),
+        ("ml.p4d.24xlarge", True, {"health-monitoring-agent", "aws-efa-k8s-device-plugin", "gpu-operator"}),
+    ],
+)
+def test_what_nodes_of_a_type_pull(name: str, parts: set[str], *, gpu_partitions: bool) -> None:
+    row = instance_types.get(name)
+    assert row is not None
+    found = images.chart_images([row], region=REGION, gpu_partitions=gpu_partitions)
+    assert {image.part for image in found} == {"training-operators", "mpi-operator", *parts}
+    assert all("{" not in image.image for image in found)
+    copied = images.images_to_copy([row], region=REGION, gpu_partitions=gpu_partitions)
+    assert set(found) - set(copied) == {image for image in found if ".dkr.ecr.us-east-1." in image.image}

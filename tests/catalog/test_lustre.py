@@ -22,6 +22,9 @@ def test_tables() -> None:
     assert lustre.COMPRESSIONS == ("lz4", "none")
     assert lustre.LUSTRE_VERSION == "2.15"
     assert lustre.CSI_DRIVER == "fsx.csi.aws.com"
+    assert lustre.DEFAULT_THROUGHPUT_MBPS_PER_TIB == 250
+    # FSx API reference: StorageCapacity
+    assert lustre.LARGEST_CAPACITY_GIB == 2**31 - 1
 
 
 @pytest.mark.parametrize(

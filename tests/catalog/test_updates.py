@@ -673,7 +673,7 @@ def test_one_step_forward(before: str | None, after: str | None, *, holds: bool)
     assert (updates.first(rows, AB, before, after) is not None) is holds
 
 
-FORWARD = {"when": "forward", "order": ("a", "b")}
+FORWARD: dict[str, Any] = {"when": "forward", "order": ("a", "b")}
 PERHAPS = "its value is known only at deployment; possibly "
 
 
