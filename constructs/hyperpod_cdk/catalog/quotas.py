@@ -73,9 +73,6 @@ def normalized(name: str) -> str:
     return " ".join(words[1:] if words[:2] == ["cluster", "ml"] else words)
 
 
-_KINDS = ("cluster", "spot", "training_plan")
-
-
 @cache
 def _table() -> dict[str, Quota]:
     return {row["key"]: Quota(**row) for row in _data.load("quotas")["quotas"]}
