@@ -209,6 +209,55 @@ def test_the_first_node_that_karpenter_adds_is_spare(project: Path) -> None:
     assert found["hyperpod_spot_instances_total"].path == "hyperpod.instance_groups"
 
 
+def test_a_type_that_nodes_karpenter_and_a_replacement_may_need(case_of: CaseOf) -> None:
+    flexible = group("flexible", instance_types=["ml.g5.12xlarge", "ml.g6.12xlarge"], count=2, capacity="on_demand")
+    later = group("later", instance_type="ml.g6.12xlarge", capacity="on_demand")
+    changes = {
+        "hyperpod.autoscaling": "karpenter",
+        "hyperpod.instance_groups[2]": flexible,
+        "hyperpod.instance_groups[3]": {**later, "count": 0},
+        "hyperpod.karpenter_pools": [{"name": "gpu", "instance_groups": ["later"]}],
+    }
+    found = needs(case_of(changes))
+    maybe, total = found["cluster:ml.g6.12xlarge"], found["hyperpod_instances_total"]
+    assert (maybe.needed, maybe.spare, maybe.path) == (0, 1 + 2 + 1, "hyperpod.instance_groups[2].count")
+    assert maybe.spare_for == (
+        "replacing a faulty node and group flexible, which may use this type and the first node that Karpenter adds "
+        "to later"
+    )
+    # a replacement of each type that nodes are created with, and Karpenter's
+    assert (total.needed, total.spare) == (6, 3)
+    assert total.spare_for == "replacing faulty nodes and the first node that Karpenter adds to later"
+
+
+def test_nodes_of_a_type_are_replaced_one_at_a_time(case_of: CaseOf) -> None:
+    more = group("more", instance_type="ml.p5.48xlarge", count=3, capacity="on_demand")
+    other = group("other", instance_type="ml.p4d.24xlarge", capacity="on_demand")
+    case = case_of({"hyperpod.instance_groups[2]": more, "hyperpod.instance_groups[3]": other})
+    assert numbers(case, "hyperpod_instances_total", "network_interfaces") == {
+        "hyperpod_instances_total": (8, 2),
+        # 2 nodes of one card, 5 of 32 and 1 of 4, and 18 of everything else
+        "network_interfaces": (2 + 160 + 4 + 18, 32 + 4),
+    }
+    assert needs(case)["network_interfaces"].path == "hyperpod.instance_groups[2].count"
+
+
+def test_a_cluster_without_nodes_needs_interfaces_for_the_rest(case_of: CaseOf) -> None:
+    found = needs(case_of({"hyperpod.instance_groups[0].count": 0, f"{H100}.count": 0, **WITHOUT_TEAMS}))
+    assert not [key for key in found if key.startswith(("cluster:", "hyperpod_instances"))]
+    interfaces = found["network_interfaces"]
+    assert (interfaces.needed, interfaces.spare, interfaces.spare_for, interfaces.path) == (18, 0, "", "network")
+
+
+@pytest.mark.parametrize(
+    ("changes", "gib", "index"),
+    [({f"{H100}.volume_gib": ...}, 500, 0), ({"hyperpod.instance_groups[0].volume_gib": 1200}, 1200, 0), ({}, 1000, 1)],
+)
+def test_the_largest_volume_counts(case_of: CaseOf, changes: dict[str, Any], gib: int, index: int) -> None:
+    volume = needs(case_of(changes))["hyperpod_ebs_volume_gb"]
+    assert (volume.needed, volume.path) == (gib, f"hyperpod.instance_groups[{index}].volume_gib")
+
+
 @pytest.mark.parametrize(("gateways", "zones"), [(1, ["use1-az5"]), (2, ["use1-az5", "use1-az4"])])
 def test_nat_gateways_stand_in_the_first_zones(case_of: CaseOf, gateways: int, zones: list[str]) -> None:
     found = needs(case_of({"network.nat_gateways": gateways}))
@@ -255,18 +304,24 @@ def test_an_existing_network_needs_no_vpc(case_of: CaseOf) -> None:
 def test_file_systems_of_other_kinds_count_against_their_own_quotas(case_of: CaseOf) -> None:
     zone = {"availability_zone_id": "use1-az5"}
     tiering = {**zone, "storage_type": "intelligent_tiering", "throughput_capacity_mbps": 4000}
+    proportional = {"read_cache": {"sizing": "proportional"}}
     systems = [
         {"name": "a", **zone, "deployment_type": "scratch_2", "capacity_gib": 2400},
         {"name": "b", **zone, "deployment_type": "scratch_2", "capacity_gib": 4800},
-        {"name": "c", **tiering, "read_cache": {"sizing": "provisioned", "size_gib": 64}},
-        {"name": "d", **tiering, "read_cache": {"sizing": "proportional"}},
+        {"name": "c", **tiering, "read_cache": {"sizing": "provisioned", "size_gib": 128}},
+        {"name": "d", **tiering, **proportional, "throughput_capacity_mbps": 8000},
+        {"name": "e", **tiering, "read_cache": {"sizing": "provisioned", "size_gib": 64}},
+        {"name": "f", **zone, "capacity_gib": 2400},
+        {"name": "g", **zone, "capacity_gib": 4800},
+        {"name": "h", **zone, "capacity_gib": 1200},
     ]
     found = {key: need for key, need in needs(case_of({"storage.lustre": systems})).items() if "lustre" in key}
     assert {key: (need.needed, need.path) for key, need in found.items()} == {
-        "lustre_persistent_2_file_systems": (2, "storage.lustre"),
+        "lustre_persistent_2_file_systems": (6, "storage.lustre"),
+        "lustre_persistent_2_capacity_gib": (8400, "storage.lustre[6].capacity_gib"),
         "lustre_scratch_capacity_gib": (7200, "storage.lustre[1].capacity_gib"),
-        "lustre_intelligent_tiering_mbps": (8000, "storage.lustre[2].throughput_capacity_mbps"),
-        "lustre_intelligent_tiering_read_cache_gib": (64, "storage.lustre[2].read_cache.size_gib"),
+        "lustre_intelligent_tiering_mbps": (16_000, "storage.lustre[3].throughput_capacity_mbps"),
+        "lustre_intelligent_tiering_read_cache_gib": (192, "storage.lustre[2].read_cache.size_gib"),
     }
     # two could be made smaller in many ways, one in one
     lone = needs(case_of({"storage.lustre": [systems[0], systems[2]]}))
@@ -274,6 +329,39 @@ def test_file_systems_of_other_kinds_count_against_their_own_quotas(case_of: Cas
     assert both["lustre_scratch_capacity_gib"] == both["lustre_intelligent_tiering_mbps"] == ""
     assert one["lustre_scratch_capacity_gib"] == "capacity_gib"
     assert one["lustre_intelligent_tiering_mbps"] == "throughput_capacity_mbps"
+
+
+# FSx for Lustre guide, managing storage capacity and throughput capacity
+@pytest.mark.parametrize(
+    ("system", "key", "step"),
+    [
+        ({"capacity_gib": 4800}, "lustre_persistent_2_capacity_gib", 2400),
+        ({"capacity_gib": 4800, "throughput_mbps_per_tib": 1000}, "lustre_persistent_2_capacity_gib", 2400),
+        (
+            {"capacity_gib": 4800, "throughput_mbps_per_tib": 1000, "efa": True},
+            "lustre_persistent_2_capacity_gib",
+            4800,
+        ),
+        (
+            {"capacity_gib": 38_400, "throughput_mbps_per_tib": 125, "efa": True},
+            "lustre_persistent_2_capacity_gib",
+            38_400,
+        ),
+        ({"capacity_gib": 2400, "deployment_type": "scratch_2"}, "lustre_scratch_capacity_gib", 2400),
+        (
+            {
+                "storage_type": "intelligent_tiering",
+                "throughput_capacity_mbps": 8000,
+                "read_cache": {"sizing": "proportional"},
+            },
+            "lustre_intelligent_tiering_mbps",
+            4000,
+        ),
+    ],
+)
+def test_a_file_system_gets_smaller_in_steps(case_of: CaseOf, system: dict[str, Any], key: str, step: float) -> None:
+    found = needs(case_of({"storage.lustre": [{"name": "a", "availability_zone_id": "use1-az5", **system}]}))
+    assert found[key].step == step
 
 
 def test_rules_of_the_nodes_group_count_where_they_come_near(case_of: CaseOf) -> None:
@@ -296,6 +384,12 @@ def test_interfaces_of_a_node(case_of: CaseOf, instance_type: str, cards: int) -
         {f"{H100}.instance_type": instance_type, **ON_DEMAND, f"{H100}.deep_health_checks": ..., "task_governance": ...}
     )
     assert interfaces_per_node(case.environment, case.environment.hyperpod.instance_groups[1]) == cards
+
+
+def test_a_node_of_a_type_that_nobody_knows_has_one_interface(case_of: CaseOf) -> None:
+    environment = case_of().environment
+    other = environment.hyperpod.instance_groups[1].model_copy(update={"instance_type": "ml.new.large"})
+    assert interfaces_per_node(environment, other) == 1
 
 
 @pytest.mark.parametrize(

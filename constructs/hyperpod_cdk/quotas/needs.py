@@ -188,8 +188,6 @@ def _cluster_size(environment: Environment) -> Iterator[Requirement]:
             "Spot instance",
         ),
     ):
-        if not which and not comes:
-            continue
         needed = sum(each.group.count for each in which)
         # a replacement is of one type at a time, of any type
         replaced = sum(_replaced(environment, name) for name in dict.fromkeys(each.types[0] for each in which))
@@ -218,13 +216,14 @@ def _cluster_size(environment: Environment) -> Iterator[Requirement]:
 
 def _volume(environment: Environment) -> Iterator[Requirement]:
     # also of groups without nodes: the size is part of the group, and Karpenter's nodes have it
-    sizes = [(group.volume_gib or 0, render_path(place)) for place, group in environment.hyperpod.placed_groups]
+    groups = environment.hyperpod.placed_groups
+    sizes = {render_path(place): group.volume_gib for place, group in groups if group.volume_gib}
     if not sizes:
         return
-    gib, path = max(sizes, key=lambda size: size[0])
+    path = max(sizes, key=lambda path: sizes[path])
     yield _requirement(
         quotas.get("hyperpod_ebs_volume_gb"),
-        needed=gib,
+        needed=sizes[path],
         unit="GB of EBS volume",
         path=f"{path}.volume_gib",
         lever="volume_gib",
@@ -369,32 +368,34 @@ def _lustre(environment: Environment) -> Iterator[Requirement]:
 
 
 def _capacity(key: str, kind: str, systems: Sequence[tuple[int, Lustre]]) -> Iterator[Requirement]:
-    if not systems:
+    sizes = {index: each.capacity_gib for index, each in systems if each.capacity_gib}
+    if not sizes:
         return
-    largest, system = max(systems, key=lambda row: row[1].capacity_gib or 0)
+    largest = max(sizes, key=lambda index: sizes[index])
     yield _requirement(
         quotas.get(key),
-        needed=sum(each.capacity_gib or 0 for _, each in systems),
+        needed=sum(sizes.values()),
         usage=f"lustre_capacity_gib:{kind}",
         unit=f"GiB of {kind} storage",
         path=f"storage.lustre[{largest}].capacity_gib",
         # several capacities could be lowered in many ways
-        lever="capacity_gib" if len(systems) == 1 else "",
-        step=_capacity_step(system),
+        lever="capacity_gib" if len(sizes) == 1 else "",
+        step=_capacity_step(dict(systems)[largest]),
     )
 
 
 def _tiering(systems: Sequence[tuple[int, Lustre]]) -> Iterator[Requirement]:
-    if not systems:
+    rates = {index: each.throughput_capacity_mbps for index, each in systems if each.throughput_capacity_mbps}
+    if not rates:
         return
-    largest, _ = max(systems, key=lambda row: row[1].throughput_capacity_mbps or 0)
+    largest = max(rates, key=lambda index: rates[index])
     yield _requirement(
         quotas.get("lustre_intelligent_tiering_mbps"),
-        needed=sum(each.throughput_capacity_mbps or 0 for _, each in systems),
+        needed=sum(rates.values()),
         usage="lustre_tiering_mbps",
         unit="MB/s of Intelligent-Tiering throughput",
         path=f"storage.lustre[{largest}].throughput_capacity_mbps",
-        lever="throughput_capacity_mbps" if len(systems) == 1 else "",
+        lever="throughput_capacity_mbps" if len(rates) == 1 else "",
         step=lustre.TIERING_THROUGHPUT_STEP_MBPS,
     )
     cached = [(i, each.read_cache.size_gib) for i, each in systems if each.read_cache and each.read_cache.size_gib]
