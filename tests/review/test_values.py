@@ -13,13 +13,17 @@ from hyperpod_cdk.templates.assembly import Assembly, Stack
 from hyperpod_cdk.templates.values import (
     Reference,
     Unknown,
+    choices,
     holds,
     imports,
     imports_unknown,
+    is_function,
+    is_known,
     meaning,
     plain,
     references,
     resolve,
+    resolved_properties,
     target,
 )
 from tests.support.tables import row_by_row
@@ -34,6 +38,8 @@ NETWORK = Stack(
         "Parameters": {
             "Stage": {"Type": "String", "Default": "dev"},
             "Zones": {"Type": "CommaDelimitedList", "Default": "a, b"},
+            "Ports": {"Type": "List<Number>", "Default": 8080},
+            "StoredList": {"Type": "AWS::SSM::Parameter::Value<List<String>>", "Default": "/a/b"},
             "Asked": {"Type": "String"},
             "Stored": {"Type": "AWS::SSM::Parameter::Value<String>"},
             "Number": {"Type": "Number", "Default": 4},
@@ -45,11 +51,19 @@ NETWORK = Stack(
             "Both": {"Fn::And": [{"Condition": "IsDev"}, {"Condition": "IsAsked"}]},
             "Never": {"Fn::And": [{"Condition": "IsProd"}, {"Condition": "IsAsked"}]},
             "Either": {"Fn::Or": [{"Condition": "IsAsked"}, {"Condition": "IsDev"}]},
+            "Unsure": {"Fn::Or": [{"Condition": "IsProd"}, {"Condition": "IsAsked"}]},
+            "AlwaysTwice": {"Fn::And": [{"Condition": "IsDev"}, {"Condition": "IsDev"}]},
+            "NeverTwice": {"Fn::Or": [{"Condition": "IsProd"}, {"Condition": "IsProd"}]},
+            "IsNotAsked": {"Fn::Not": [{"Condition": "IsAsked"}]},
+            "OfNone": {"Fn::And": []},
+            "Compared": {"Fn::Equals": []},
+            "Text": {"Fn::Equals": "dev"},
+            "TwoKeys": {"Condition": "IsDev", "Fn::Equals": ["a", "a"]},
             "Circle": {"Condition": "Circle"},
             "Strange": {"Condition": ["IsDev"]},
         },
         "Mappings": {
-            "Sizes": {"dev": {"Nodes": 4}},
+            "Sizes": {"dev": {"Nodes": 4, "Spare": 0}},
             "By": {"4": {"Nodes": 5}},
             "More": {"Fn::Transform": {"Name": "M"}},
         },
@@ -76,6 +90,8 @@ DEV = Assembly(environment="dev", stacks=(NETWORK, HYPERPOD))
         ({"Ref": "Vpc"}, Reference("dev-network", "Vpc")),
         ({"Ref": "Stage"}, "dev"),
         ({"Ref": "Zones"}, ["a", "b"]),
+        ({"Ref": "Ports"}, ["8080"]),
+        ({"Ref": "StoredList"}, Unknown("{{resolve:ssm:/a/b}}")),
         ({"Ref": "Asked"}, Unknown("${Asked}")),
         ({"Ref": ["x"]}, Unknown("{Ref}")),
         ({"Fn::GetAtt": ["Vpc", "CidrBlock"]}, Reference("dev-network", "Vpc", "CidrBlock")),
@@ -94,6 +110,14 @@ DEV = Assembly(environment="dev", stacks=(NETWORK, HYPERPOD))
         ({"Fn::Join": ["-", ["a", {"Ref": "Stage"}]]}, "a-dev"),
         ({"Fn::Join": ["", ["arn:", {"Fn::GetAtt": ["Vpc", "Arn"]}]]}, "arn:${Vpc.Arn}"),
         ({"Fn::Join": ["-"]}, Unknown("{Fn::Join: [-]}")),
+        ({"Fn::Join": ["-", ["a"], "b"]}, Unknown("{Fn::Join: [-, [a], b]}")),
+        ({"Fn::Join": "ab"}, Unknown("{Fn::Join: ab}")),
+        ({"Fn::Join": ["-", "text"]}, Unknown("{Fn::Join: [-, text]}")),
+        ({"Fn::Sub": 3}, Unknown("{Fn::Sub: 3}")),
+        ({"Fn::Sub": ["a"]}, Unknown("{Fn::Sub: [a]}")),
+        ({"Fn::Sub": ["a", {}, "b"]}, Unknown("{Fn::Sub: [a, {}, b]}")),
+        ({"Fn::Sub": "ab"}, "ab"),
+        ({"Fn::Sub": ["${Stage}", "Stage"]}, "dev"),
         ({"Fn::Sub": "${Stage}/${Vpc}/${Vpc.Arn}/${!Kept}"}, "dev/${Vpc}/${Vpc.Arn}/${Kept}"),
         ({"Fn::Sub": ["${Own}-${Asked}", {"Own": {"Ref": "Stage"}}]}, "dev-${Asked}"),
         ({"Fn::Sub": "${Vpc}"}, Reference("dev-network", "Vpc")),
@@ -103,11 +127,21 @@ DEV = Assembly(environment="dev", stacks=(NETWORK, HYPERPOD))
         ({"Fn::Sub": ["${Own}", {"Own": {"Fn::GetAtt": ["Vpc", "Arn"]}}]}, Reference("dev-network", "Vpc", "Arn")),
         ({"Fn::Select": [1, {"Ref": "Zones"}]}, "b"),
         ({"Fn::Select": ["1", ["a", "b"]]}, "b"),
+        ({"Fn::Select": [0, ["a", "b"]]}, "a"),
         ({"Fn::Select": [2, ["a", "b"]]}, Unknown("{Fn::Select: [2, [a, b]]}")),
+        ({"Fn::Select": [-1, ["a", "b"]]}, Unknown("{Fn::Select: [-1, [a, b]]}")),
+        ({"Fn::Select": [0, "ab"]}, Unknown("{Fn::Select: [0, ab]}")),
+        ({"Fn::Select": [0]}, Unknown("{Fn::Select: [0]}")),
+        ({"Fn::Select": [0, ["a"], 1]}, Unknown("{Fn::Select: [0, [a], 1]}")),
+        ({"Fn::Select": "0a"}, Unknown("{Fn::Select: 0a}")),
         ({"Fn::Split": ["/", "a/b"]}, ["a", "b"]),
         ({"Fn::Split": ["//", "a//b/c"]}, ["a", "b/c"]),
         ({"Fn::Split": ["", "a"]}, Unknown("{Fn::Split: [, a]}")),
         ({"Fn::Split": ["/", ""]}, [""]),
+        ({"Fn::Split": ["/", ["a/b"]]}, Unknown("{Fn::Split: [/, [a/b]]}")),
+        ({"Fn::Split": ["/"]}, Unknown("{Fn::Split: [/]}")),
+        ({"Fn::Split": ["/", "a/b", "c"]}, Unknown("{Fn::Split: [/, a/b, c]}")),
+        ({"Fn::Split": "/a"}, Unknown("{Fn::Split: /a}")),
         ({"Fn::Split": ["/", {"Fn::Sub": "${Asked}/b"}]}, Unknown("{Fn::Split: [/, ${Asked}/b]}")),
         ({"Fn::FindInMap": ["Sizes", {"Ref": "Stage"}, "Nodes"]}, 4),
         ({"Fn::FindInMap": ["Sizes", "prod", "Nodes"]}, Unknown("{Fn::FindInMap: [Sizes, prod, Nodes]}")),
@@ -124,13 +158,38 @@ DEV = Assembly(environment="dev", stacks=(NETWORK, HYPERPOD))
         ),
         (
             {"Fn::FindInMap": ["Sizes", {"Fn::Sub": "${Asked}-a"}, "Nodes"]},
-            Unknown("{Fn::FindInMap: [${Asked}-a, Nodes] of {dev: {Nodes: 4}}}"),
+            Unknown("{Fn::FindInMap: [${Asked}-a, Nodes] of {dev: {Nodes: 4, Spare: 0}}}"),
         ),
         (
             {"Fn::FindInMap": ["Sizes", {"Ref": "Asked"}, "Nodes", {"DefaultValue": 9}]},
-            Unknown("{Fn::FindInMap: [${Asked}, Nodes, {DefaultValue: 9}] of {dev: {Nodes: 4}}}"),
+            Unknown("{Fn::FindInMap: [${Asked}, Nodes, {DefaultValue: 9}] of {dev: {Nodes: 4, Spare: 0}}}"),
+        ),
+        ({"Fn::FindInMap": ["Sizes", "dev", "Spare"]}, 0),
+        ({"Fn::FindInMap": ["Sizes", "dev", "Nodes", {"DefaultValue": 1}]}, 4),
+        (
+            {"Fn::FindInMap": ["Sizes", "prod", "Nodes", {"DefaultValue": 1}]},
+            1,
+        ),
+        ({"Fn::FindInMap": ["Sizes", "dev"]}, Unknown("{Fn::FindInMap: [Sizes, dev]}")),
+        ({"Fn::FindInMap": "abc"}, Unknown("{Fn::FindInMap: abc}")),
+        ({"Fn::FindInMap": ["Sizes", 3, "Nodes"]}, Unknown("{Fn::FindInMap: [Sizes, 3, Nodes]}")),
+        ({"Fn::FindInMap": ["Sizes", "dev", "Nodes", "x"]}, 4),
+        (
+            {"Fn::FindInMap": [{"Ref": "Asked"}, "dev", "Nodes"]},
+            Unknown(
+                "{Fn::FindInMap: [${Asked}, dev, Nodes] of {Sizes: {dev: {Nodes: 4, Spare: 0}}, By: {4: {Nodes: 5}}, More: {Fn::Transform: {Name: M}}}}"
+            ),
+        ),
+        (
+            {"Fn::FindInMap": ["Sizes", "dev", {"Ref": "Vpc"}]},
+            Unknown("{Fn::FindInMap: [Vpc] of {Nodes: 4, Spare: 0}}"),
+        ),
+        (
+            {"Fn::FindInMap": ["Sizes", "prod", {"Ref": "Asked"}]},
+            Unknown("{Fn::FindInMap: [Sizes, prod, ${Asked}]}"),
         ),
         ({"Fn::ImportValue": "dev-network:Stage"}, "dev"),
+        ({"Fn::ImportValue": ["dev-network:Stage"]}, Unknown("{import [dev-network:Stage]}")),
         ({"Fn::ImportValue": "elsewhere:Stage"}, Unknown("{import elsewhere:Stage}")),
         ({"Fn::GetAZs": ""}, Unknown("{Fn::GetAZs}")),
         ({"Fn::If": ["IsDev", 1, 2]}, 1),
@@ -139,6 +198,17 @@ DEV = Assembly(environment="dev", stacks=(NETWORK, HYPERPOD))
         ({"Fn::If": ["Both", 1, 2]}, Unknown("{if Both: 1, else 2}")),
         ({"Fn::If": ["Never", 1, 2]}, 2),
         ({"Fn::If": ["Either", 1, 2]}, 1),
+        ({"Fn::If": ["Unsure", 1, 2]}, Unknown("{if Unsure: 1, else 2}")),
+        ({"Fn::If": ["AlwaysTwice", 1, 2]}, 1),
+        ({"Fn::If": ["NeverTwice", 1, 2]}, 2),
+        ({"Fn::If": ["IsNotAsked", 1, 2]}, Unknown("{if IsNotAsked: 1, else 2}")),
+        ({"Fn::If": ["OfNone", 1, 2]}, Unknown("{if OfNone: 1, else 2}")),
+        ({"Fn::If": ["Compared", 1, 2]}, Unknown("{if Compared: 1, else 2}")),
+        ({"Fn::If": ["Text", 1, 2]}, Unknown("{if Text: 1, else 2}")),
+        ({"Fn::If": ["TwoKeys", 1, 2]}, Unknown("{if TwoKeys: 1, else 2}")),
+        ({"Fn::If": ["IsDev", 1]}, Unknown("{Fn::If: [IsDev, 1]}")),
+        ({"Fn::If": ["IsDev", 1, 2, 3]}, Unknown("{Fn::If: [IsDev, 1, 2, 3]}")),
+        ({"Fn::If": "abc"}, Unknown("{Fn::If: abc}")),
         ({"Fn::If": ["Circle", 1, 2]}, Unknown("{if Circle: 1, else 2}")),
         ({"Fn::If": ["Strange", 1, 2]}, Unknown("{if Strange: 1, else 2}")),
         ({"Fn::If": ["Nobody", 1, 2]}, Unknown("{if Nobody: 1, else 2}")),
@@ -194,6 +264,136 @@ def test_exports_that_import_each_other_end() -> None:
 )
 def test_plain(value: Any, shown: str) -> None:
     assert plain(value) == shown
+
+
+@row_by_row(
+    "value, expected",
+    [
+        ({"Ref": "Vpc"}, True),
+        ({"Fn::Sub": "a"}, True),
+        ({"Fn::Sub": "a", "Ref": "Vpc"}, False),
+        ({"Condition": "IsDev"}, False),
+        ({"Reference": "a"}, False),
+        ({}, False),
+        ([{"Ref": "Vpc"}], False),
+        ("Ref", False),
+        (None, False),
+    ],
+)
+def test_functions(value: Any, *, expected: bool) -> None:
+    assert is_function(value) is expected
+
+
+@row_by_row(
+    "value, expected",
+    [
+        ("a $ {b}", True),
+        ("a-${B}", False),
+        ("{Fn::GetAZs}", False),
+        ("{if A: 1, else 2}", False),
+        ("{import a}", False),
+        ("{{resolve:ssm:a}}", False),
+        (0, True),
+        (None, True),
+        ([1, "a", {"A": ["b"]}], True),
+        ([1, "${A}"], False),
+        ({"A": "a", "B": ["${A}"]}, False),
+        ({"${A}": "a"}, True),
+        (Unknown("a"), False),
+        (Reference("s", "Vpc"), False),
+    ],
+)
+def test_what_is_known_as_a_whole(value: Any, *, expected: bool) -> None:
+    assert is_known(value) is expected
+
+
+def _if(condition: Any, *values: Any) -> dict[str, Any]:
+    return {"Fn::If": [condition, *values]}
+
+
+NO_VALUE = {"Ref": "AWS::NoValue"}
+
+
+@row_by_row(
+    "value, expected",
+    [
+        ("a", (["a"], [])),
+        (NO_VALUE, ([None], [])),
+        ({"Ref": "Vpc"}, ([{"Ref": "Vpc"}], [])),
+        (_if("IsDev", "a", "b"), (["a"], [])),
+        (_if("IsProd", "a", {"Ref": "Vpc"}), ([{"Ref": "Vpc"}], [])),
+        (_if("IsAsked", "a", NO_VALUE), (["a", None], ["IsAsked"])),
+        (_if("IsAsked", "a"), ([_if("IsAsked", "a")], [])),
+        (_if("IsAsked", "a", "b", "c"), ([_if("IsAsked", "a", "b", "c")], [])),
+        ({"Fn::If": "abc"}, ([{"Fn::If": "abc"}], [])),
+        ({**_if("IsAsked", "a", "b"), "A": 1}, ([{**_if("IsAsked", "a", "b"), "A": 1}], [])),
+        # each condition once, in the order in which they are asked
+        (
+            _if("IsAsked", _if("Both", "a", "b"), _if("IsDev", _if("Both", "c", "d"), _if("Unsure", "e", "f"))),
+            (["a", "b", "c", "d"], ["IsAsked", "Both"]),
+        ),
+        (_if("IsProd", "a", _if("IsAsked", "b", "c")), (["b", "c"], ["IsAsked"])),
+    ],
+)
+def test_choices(value: Any, expected: tuple[list[Any], list[str]]) -> None:
+    assert choices(DEV, "dev-network", value) == expected
+
+
+@row_by_row(
+    "condition, expected",
+    [("IsDev", True), ("IsProd", False), ("IsAsked", None), ("Nobody", None), (["IsDev"], None), (None, None)],
+)
+def test_a_condition_of_a_stack(condition: Any, *, expected: bool | None) -> None:
+    assert holds(NETWORK, condition) is expected
+
+
+@pytest.mark.parametrize("name", ["AWS::Region", "AWS::AccountId"])
+def test_where_a_stack_goes_may_be_left_to_the_deployment(name: str) -> None:
+    assert resolve(DEV, "dev-hyperpod", {"Ref": name}) == Unknown(f"${{{name}}}")
+
+
+def test_properties_are_resolved_once_as_long_as_the_resource_is_the_same() -> None:
+    def made(stage: str) -> Assembly:
+        topic = {"Type": "AWS::SNS::Topic", "Properties": {"TopicName": {"Fn::Sub": f"{stage}-${{AWS::StackName}}"}}}
+        return Assembly(environment="", stacks=(Stack(name="s", template={"Resources": {"T": topic}}),))
+
+    dev, qa = made("dev"), made("qa")
+    (old,), (new,) = dev.resources(), qa.resources()
+    found = resolved_properties(dev, old)
+    assert found == {"TopicName": "dev-s"}
+    assert resolved_properties(dev, old) is found
+    assert resolved_properties(dev, new) == {"TopicName": "qa-s"}
+
+
+@row_by_row(
+    "value, expected",
+    [
+        ({"Ref": ["A"]}, []),
+        ({"Fn::GetAtt": "A"}, [("A", "")]),
+        ({"Fn::GetAtt": ["A"]}, []),
+        ({"Fn::GetAtt": ["A", "B", "C"]}, []),
+        ({"Fn::GetAtt": ["A", {"Ref": "P"}]}, [("A", ""), ("P", "")]),
+        ({"Fn::Sub": []}, []),
+        ({"Fn::Sub": [3, {"X": {"Ref": "P"}}]}, [("P", "")]),
+        ({"Fn::Sub": "${A.B.C}-${D}"}, [("A", "B.C"), ("D", "")]),
+        ([[{"Ref": "A"}], "Ref"], [("A", "")]),
+        ("${A}", []),
+        (None, []),
+    ],
+)
+def test_references_however_they_are_written(value: Any, expected: list[tuple[str, str]]) -> None:
+    assert list(references(value)) == expected
+
+
+def test_imports_of_a_stack_whose_names_are_known_or_not() -> None:
+    told = {"A": [{"Fn::ImportValue": "one"}, {"B": {"Fn::ImportValue": {"Fn::Sub": "${AWS::StackName}:two"}}}]}
+    stack = Stack(name="s", template={"Resources": {"R": {"Type": "T", "Properties": told}}})
+    assert sorted(imports(stack)) == ["one", "s:two"]
+    assert not imports_unknown(stack)
+    assert sorted(imports(stack, {"Fn::ImportValue": "three"})) == ["three"]
+    asked = Stack(name="s", template={"Resources": {}, "Outputs": {"O": {"Fn::ImportValue": {"Ref": "Asked"}}}})
+    assert list(imports(asked)) == []
+    assert imports_unknown(asked)
 
 
 def test_references_and_imports_of_a_value() -> None:
@@ -256,7 +456,9 @@ def test_what_is_unknown_differs_where_anything_of_it_does(before: Any, after: A
 
 def test_a_map_with_an_unknown_key_shows_what_it_may_be() -> None:
     value = {"Fn::FindInMap": ["Sizes", {"Ref": "Asked"}, "Nodes"]}
-    assert resolve(DEV, "dev-network", value) == Unknown("{Fn::FindInMap: [${Asked}, Nodes] of {dev: {Nodes: 4}}}")
+    assert resolve(DEV, "dev-network", value) == Unknown(
+        "{Fn::FindInMap: [${Asked}, Nodes] of {dev: {Nodes: 4, Spare: 0}}}"
+    )
 
 
 def test_a_text_with_something_unknown_inside_is_not_compared() -> None:
@@ -338,7 +540,7 @@ EQUALS_ASKED = {"Fn::Equals": [{"Ref": "Asked"}, "x"]}
         ({"Fn::Or": [EQUALS_ASKED, {"Condition": "IsProd"}]}, '(${Asked} = "x" or false)'),
         (
             {"Fn::Equals": [{"Fn::FindInMap": ["Sizes", {"Ref": "Asked"}, "Nodes"]}, {"Ref": "Stage"}]},
-            '{Fn::FindInMap: [${Asked}, Nodes] of {dev: {Nodes: 4}}} = "dev"',
+            '{Fn::FindInMap: [${Asked}, Nodes] of {dev: {Nodes: 4, Spare: 0}}} = "dev"',
         ),
         ({"Condition": "Circle"}, "Circle"),
         ({"Condition": "Nobody"}, "Nobody"),
