@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hyperpod_cdk.templates.assembly import EMPTY, Assembly, Stack
 from hyperpod_cdk.templates.difference import MISSING, apart, compare
-from hyperpod_cdk.templates.values import Reference
+from hyperpod_cdk.templates.values import Reference, Unknown
 from tests.support.tables import row_by_row
 
 
@@ -40,6 +40,13 @@ def group(name: str, count: int) -> dict[str, Any]:
         ({"P": 1}, {"P": "1"}, []),
         ({"P": True}, {"P": "true"}, []),
         ({"P": 1.0}, {"P": 1}, []),
+        ({"P": 1.5}, {"P": "1.5"}, []),
+        ({"P": 2.0}, {"P": "2.0"}, [("P", 2.0, "2.0")]),
+        ({"P": 1}, {"P": "1.0"}, [("P", 1, "1.0")]),
+        ({"P": None}, {"P": "None"}, [("P", None, "None")]),
+        ({"P": [1]}, {"P": ["1"]}, [("P", [1], ["1"])]),
+        ({"Pattern": 1}, {"Pattern": "1"}, [("Pattern", 1, "1")]),
+        ({"P": {"Json": {"Q": 1}}}, {"P": {"Json": {"Q": "1"}}}, [("P.Json.Q", 1, "1")]),
         ({"P": True}, {"P": "True"}, [("P", True, "True")]),
         ({"P": "01"}, {"P": 1}, [("P", "01", 1)]),
         ({"PolicyDocument": {"N": 1}}, {"PolicyDocument": {"N": "1"}}, [("PolicyDocument.N", 1, "1")]),
@@ -59,6 +66,24 @@ def group(name: str, count: int) -> dict[str, Any]:
             [("Groups[b]", MISSING, group("b", 2))],
         ),
         ({"Groups": [group("a", 1)]}, {"Groups": []}, [("Groups[a]", group("a", 1), MISSING)]),
+        ({"Groups": []}, {"Groups": []}, []),
+        # items of which not all are objects, or not all have a name that is a text, have none
+        (
+            {"L": [{"Key": "a"}, "b"]},
+            {"L": [{"Key": "a"}, "c"]},
+            [("L", [{"Key": "a"}, "b"], [{"Key": "a"}, "c"])],
+        ),
+        (
+            {"L": [{"Key": "a", "V": 1}, {"Key": 2, "V": 2}]},
+            {"L": [{"Key": 2, "V": 2}, {"Key": "a", "V": 1}]},
+            [("L[0].Key", "a", 2), ("L[0].V", 1, 2), ("L[1].Key", 2, "a"), ("L[1].V", 2, 1)],
+        ),
+        # the first property in the order of names that all items have, each with another value
+        (
+            {"L": [{"Key": "k", "Id": "a", "V": 1}, {"Key": "k", "Id": "b", "V": 2}]},
+            {"L": [{"Key": "k", "Id": "b", "V": 2}, {"Key": "k", "Id": "a", "V": 3}]},
+            [("L[a].V", 1, 3)],
+        ),
         # two items of one name are not told apart by it, but by their places
         (
             {"Tags": [{"Key": "k", "Value": 1}, {"Key": "k", "Value": 2}]},
@@ -94,6 +119,40 @@ def test_the_place_of_a_change() -> None:
     )
 
 
+def test_the_item_around_a_change_is_the_outermost() -> None:
+    def of_list(value: int) -> Assembly:
+        return of(Groups=[{"Name": "a", "Tags": [{"Key": "k", "Value": value}]}], P=value)
+
+    (change,) = compare(of_list(1), of_list(2))
+    assert [(each.path, each.schema_path, each.item) for each in change.properties] == [
+        ("Groups[a].Tags[k].Value", ("Groups", "Tags", "Value"), "a"),
+        ("P", ("P",), ""),
+    ]
+
+
+def test_a_macro_that_writes_all_properties_is_one_change() -> None:
+    base, head = (assembly({"A": {"Type": "T", "Properties": each}}) for each in ({"Fn::Transform": "M"}, {"P": 1}))
+    assert changed(base, base) == []
+    assert changed(base, head) == [("Fn::Transform", Unknown("{Fn::Transform: M}"), {"P": 1})]
+    other = assembly({"A": {"Type": "T", "Properties": {"Fn::Transform": "N"}}})
+    assert changed(base, other) == [
+        ("Fn::Transform", Unknown("{Fn::Transform: M}"), Unknown("{Fn::Transform: N}")),
+    ]
+
+
+def test_what_one_side_does_not_have_is_told_from_everything() -> None:
+    assert (repr(MISSING), bool(MISSING)) == ("MISSING", False)
+
+
+def test_differences_are_read_again_from_another_base() -> None:
+    one, other, head = of(P=1), of(P=2), of(P=3)
+    assert changed(one, head) == [("P", 1, 3)]
+    assert changed(other, head) == [("P", 2, 3)]
+    # the list is the caller's
+    compare(other, head).clear()
+    assert changed(other, head) == [("P", 2, 3)]
+
+
 def test_resources_that_come_and_go() -> None:
     a, b, c = ({"Type": "T", "Properties": {"P": name}} for name in "abc")
     found = compare(assembly({"A": a, "B": b}), assembly({"B": b, "C": c}))
@@ -116,6 +175,8 @@ def test_attributes_beside_the_properties() -> None:
         ("DeletionPolicy", "Retain", MISSING),
         ("UpdateReplacePolicy", MISSING, "Delete"),
     ]
+    (found,) = compare(assembly({"A": {**before, "Condition": "C"}}), assembly({"A": {**before, "Condition": "D"}}))
+    assert [(each.path, each.before, each.after) for each in found.attributes] == [("Condition", "C", "D")]
 
 
 @pytest.mark.parametrize("name", ["AWS::CloudFormation::Init", "AWS::CloudFormation::Authentication"])
@@ -127,7 +188,10 @@ def test_metadata_that_instances_run_is_compared(name: str) -> None:
     path = f"Metadata.{name}"
     assert found({name: {"a": 1}}, {name: {"a": 2}}) == [(path, {"a": 1}, {"a": 2})]
     assert found({}, {name: {"a": 2}}) == [(path, MISSING, {"a": 2})]
+    assert found({name: {"a": 1}}, {}) == [(path, {"a": 1}, MISSING)]
     assert found({name: {"a": 1}, "b": 1}, {name: {"a": 1}, "b": 2}) == []
+    assert found([name], {name: {"a": 2}}) == [(path, MISSING, {"a": 2})]
+    assert found({name: {"Ref": "AWS::StackName"}}, {name: "s"}) == []
 
 
 def test_what_deploys_nothing_else_is_no_change() -> None:

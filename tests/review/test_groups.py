@@ -13,6 +13,7 @@ from hyperpod_cdk.templates.assembly import Assembly, Stack, read_assembly
 from hyperpod_cdk.templates.groups import (
     SCALED,
     InstanceGroup,
+    entries,
     exists,
     instance_groups,
     part,
@@ -109,7 +110,10 @@ def test_groups_are_compared_and_shown_without_their_resources() -> None:
             True,
             "spot",
         ),
+        ({"InstanceRequirements": {"InstanceTypes": "ml.a"}}, (), True, "flexible"),
+        ({"InstanceRequirements": {"Ref": "Type"}}, (), True, "flexible"),
         ({"CapacityRequirements": {"OnDemand": {}}}, (), False, "on-demand"),
+        ({"CapacityRequirements": ["Spot"]}, (), False, "on-demand"),
         ({"TrainingPlanArn": {"Ref": "Plan"}}, (), False, "training plan ${Plan}"),
         ({"TrainingPlanArn": {"Ref": "AWS::NoValue"}}, (), False, "on-demand"),
         ({"TrainingPlanArn": {"Ref": "Empty"}}, (), False, "on-demand"),
@@ -131,12 +135,15 @@ def test_types_and_capacity(body: dict[str, Any], types: tuple[str, ...], is_fle
     [
         (0, 0, ""),
         ("3", 3, ""),
+        (-1, None, "-1 is not a valid count of a group"),
+        ("many", None, "many sets it"),
         ({"Ref": "Given"}, 7, ""),
         ({"Ref": "Asked"}, None, "${Asked} sets it"),
         (None, None, "the template does not state it"),
         ({"Fn::GetAtt": ["Counts", "Count0"]}, None, SCALED),
         ({"Fn::GetAtt": ["Other", "Count0"]}, None, "Other.Count0 sets it"),
         ({"Fn::GetAtt": ["Stored", "Value"]}, None, "Stored.Value sets it"),
+        ({"Fn::GetAtt": ["Nobody", "Count0"]}, None, "{Fn::GetAtt: ['Nobody', 'Count0']} sets it"),
     ],
 )
 def test_counts(count: Any, number: int | None, note: str) -> None:
@@ -155,6 +162,66 @@ def test_karpenter_scales_groups_of_zero(mode: str, count: int, is_scaled: bool)
     made = assembly({"C": cluster({"InstanceCount": count}, AutoScaling={"Mode": mode})})
     (found,) = instance_groups(made)
     assert (found.is_scaled, found.count) == (is_scaled, None if is_scaled else count)
+
+
+def test_karpenter_scales_no_restricted_group() -> None:
+    properties = {"RestrictedInstanceGroups": [{"InstanceCount": 0}], "AutoScaling": {"Mode": "Enable"}}
+    (found,) = instance_groups(assembly({"C": {"Type": "AWS::SageMaker::Cluster", "Properties": properties}}))
+    assert (found.is_restricted, found.is_scaled, found.count) == (True, False, 0)
+
+
+@row_by_row(
+    "network, subnet_labels, group_labels, is_known",
+    [
+        ({"Ref": "Network"}, ["${Network}"], ["${Network}"], False),
+        ({"Subnets": {"Ref": "Network"}}, ["${Network}"], [], False),
+        ({"Subnets": "subnet-1", "SecurityGroupIds": ["sg-1", "sg-2"]}, ["subnet-1"], ["sg-1", "sg-2"], True),
+        (["subnet-1"], [], [], True),
+        (None, [], [], True),
+    ],
+)
+def test_networks_that_are_told_in_part(
+    network: Any, subnet_labels: list[str], group_labels: list[str], *, is_known: bool
+) -> None:
+    found = one({"OverrideVpcConfig": network}, Parameters={"Network": {"Type": "String"}})
+    assert [each.label for each in found.subnets] == subnet_labels
+    assert [each.label for each in found.security_groups] == group_labels
+    # what is not told may be several of them
+    assert all((each.is_known, each.is_list) == (is_known, not is_known) for each in found.subnets)
+
+
+def test_zones_of_a_group_in_several_subnets() -> None:
+    places = [
+        {"AvailabilityZoneId": "use1-az5"},
+        {"AvailabilityZone": "us-east-1a"},
+        {"AvailabilityZoneId": "use1-az5"},
+    ]
+    made = {f"S{at}": subnet(**place) for at, place in enumerate([*places, {}])}
+    network = {"Subnets": [*({"Ref": name} for name in made), "subnet-9", {"Fn::GetAtt": "V.VpcId"}]}
+    found = one({"OverrideVpcConfig": network}, {**made, "V": {"Type": "AWS::EC2::VPC", "Properties": places[0]}})
+    assert found.zone_ids == ("use1-az5",)
+    assert found.zones == ("use1-az5", "us-east-1a", "use1-az5", "", "", "")
+
+
+def test_the_words_of_a_group_s_capacity() -> None:
+    groups = [
+        {"TrainingPlanArn": PLAN},
+        {"TrainingPlanArn": "h100-april"},
+        {"CapacityRequirements": {"Spot": {}}},
+        {},
+    ]
+    found = instance_groups(assembly({"C": cluster(*groups)}))
+    assert [(group.plan_name, group.capacity) for group in found] == [
+        ("h100-april", "training plan h100-april"),
+        ("h100-april", "training plan h100-april"),
+        ("", "spot"),
+        ("", "on-demand"),
+    ]
+
+
+def test_what_is_not_an_object_in_a_list_is_left_out() -> None:
+    assert entries([{"a": 1}, "b", None, {}, ["c"]]) == [{"a": 1}, {}]
+    assert entries({"a": 1}) == entries(None) == []
 
 
 def test_a_group_without_a_network_of_its_own_stands_in_the_cluster_s() -> None:
@@ -259,6 +326,12 @@ def test_groups_that_a_condition_decides_are_neither_left_out_nor_certain(
         ([], 0),
         ([{"EbsVolumeConfig": {"VolumeSizeInGB": 10}}, {"EbsVolumeConfig": {"VolumeSizeInGB": 5}}], 15),
         ([{"FsxLustreConfig": {"DnsName": "x"}}], 0),
+        # none of these hides a volume behind it
+        ([{"FsxLustreConfig": {"DnsName": "x"}}, {"EbsVolumeConfig": {"VolumeSizeInGB": "5"}}], 5),
+        ([{"EbsVolumeConfig": {"RootVolume": True}}, {"EbsVolumeConfig": {"VolumeSizeInGB": 5}}], 5),
+        ([{"EbsVolumeConfig": {"VolumeSizeInGB": 5}}, {"Ref": "Asked"}], None),
+        ([{"EbsVolumeConfig": {"Ref": "Asked"}}], None),
+        ([{"EbsVolumeConfig": {}}], None),
         ([{"EbsVolumeConfig": {"VolumeSizeInGB": {"Ref": "Asked"}}}], None),
         ({"Ref": "Asked"}, None),
     ],
@@ -307,6 +380,39 @@ def test_zones_are_ids_or_names_or_distinguished_by_their_words(
 ) -> None:
     (found,) = subnets(assembly({"S": subnet(CidrBlock="10.0.0.0/24", **body)}))
     assert (found.zone_id, found.zone_name, found.zone, found.cidr) == (zone_id, zone_name, zone, "10.0.0.0/24")
+
+
+@pytest.mark.parametrize("cidr", [None, {"Ref": "Asked"}, {"Fn::Sub": "10.${Asked}.0.0/16"}, ["10.0.0.0/24"]])
+def test_a_block_that_is_not_told_is_empty(cidr: Any) -> None:
+    made = {"Type": "AWS::EC2::Subnet", "Properties": {"CidrBlock": cidr}}
+    (found,) = subnets(assembly({"S": made}, Parameters={"Asked": {"Type": "String"}}))
+    assert (found.cidr, found.vpc) == ("", None)
+
+
+def test_subnets_that_are_only_named_come_last_by_their_labels() -> None:
+    named = ["subnet-3", "subnet-1", "subnet-2", "subnet-1"]
+    made = assembly(
+        {
+            "A": cluster({"InstanceGroupName": "h100"}, VpcConfig={"Subnets": named}),
+            "B": {"Type": "AWS::FSx::FileSystem", "Properties": {"SubnetIds": ["subnet-1"]}},
+            "C": {"Type": "AWS::FSx::FileSystem", "Properties": {"SubnetIds": ["subnet-2"]}, "Condition": "Never"},
+            "D": {"Type": "AWS::FSx::FileSystem", "Properties": {"SubnetIds": ["subnet-3"]}},
+            "S": subnet(),
+            "Z": {"Type": "AWS::ElasticLoadBalancingV2::LoadBalancer", "Properties": {"Subnets": ["subnet-4"]}},
+        },
+        Conditions={"Never": {"Fn::Equals": ["a", "b"]}},
+    )
+    # a subnet from elsewhere that is named by something unknown is not known to be one
+    assert [(each.part.label, [use.name for use in each.uses]) for each in subnets(made)] == [
+        ("S (lab)", []),
+        ("subnet-1", ["h100", "h100", "B"]),
+        ("subnet-2", ["h100"]),
+        ("subnet-3", ["h100", "D"]),
+    ]
+    (first, *_) = [each for each in subnets(made) if each.uses]
+    assert [use.name for use in first.of_kind("nodes")] == ["h100", "h100"]
+    assert [use.name for use in first.of_kind("file system")] == ["B"]
+    assert first.of_kind("EKS") == ()
 
 
 def test_what_uses_a_subnet() -> None:
@@ -376,6 +482,31 @@ def test_parts_are_one_however_they_are_named() -> None:
     assert [part(made, stack, {"Ref": "P"}).key for stack in ("net", "pod")] == ["net:${P}", "pod:${P}"]
     assert [each.label for each in parts(made, "pod", {"Ref": "P"})] == ["${P}"]
     assert parts(made, "pod", None) == ()
+
+
+def test_what_is_known_of_a_part() -> None:
+    made = assembly(
+        {"G": {"Type": "AWS::EC2::SecurityGroup"}, "X": {"Type": "Custom::Lookup"}},
+        Parameters={"P": {"Type": "String"}},
+    )
+    ways: list[Any] = [{"Ref": "G"}, {"Fn::GetAtt": "X.Group"}, {"Ref": "P"}, "sg-1", {"Fn::Sub": "sg-${P}"}]
+    found = [part(made, "lab", way) for way in ways]
+    assert [(each.key, each.is_known, each.is_passed_on) for each in found] == [
+        ("lab:G", True, False),
+        ("lab:X:Group", False, True),
+        ("lab:${P}", False, False),
+        ("sg-1", True, False),
+        ("lab:sg-${P}", False, False),
+    ]
+    assert [each.is_made_here("AWS::EC2::SecurityGroup") for each in found] == [True, False, False, False, False]
+    assert [each.is_list for each in parts(made, "lab", ways)] == [False] * 5
+    assert [[each.is_list for each in parts(made, "lab", way)] for way in ways] == [
+        [False],
+        [True],
+        [True],
+        [False],
+        [True],
+    ]
 
 
 @given(st.integers(min_value=0))
