@@ -168,7 +168,9 @@ def test_a_flexible_group_needs_its_first_type_and_may_need_the_others(case_of: 
     assert (second.needed, second.spare) == (1, 1 + 4)
     assert second.spare_for == "replacing a faulty node and group flexible, which may use this type"
     assert second.path == "hyperpod.instance_groups[3].count"
-    assert found["hyperpod_instances_total"].needed == 4 + 4 + 1
+    total = found["hyperpod_instances_total"]
+    # a replacement of each type that nodes are created with
+    assert (total.needed, total.spare) == (4 + 4 + 1, 3)
 
 
 def test_a_type_that_only_flexible_groups_may_take_is_not_needed(case_of: CaseOf) -> None:
@@ -206,6 +208,7 @@ def test_the_first_node_that_karpenter_adds_is_spare(project: Path) -> None:
         "hyperpod_ebs_volume_gb": (500, 0),
     }
     assert found["spot:ml.g5.24xlarge"].spare_for == ("the first node that Karpenter adds to spot-1 or spot-2")
+    assert found["cluster:ml.g5.12xlarge"].spare_for == "the first node that Karpenter adds to on-demand"
     assert found["hyperpod_spot_instances_total"].path == "hyperpod.instance_groups"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from hyperpod_cdk.templates.assembly import (
     Resource,
     Stack,
     parse_template,
+    placed,
     read_assembly,
     read_template,
     word_of,
@@ -228,8 +230,21 @@ def test_stacks_of_one_name_in_several_places(tmp_path: Path) -> None:
 
 
 def test_json_as_deep_as_templates_may_be() -> None:
-    deep = f'{{"Resources": {{"A": {{"Type": "T", "Properties": {{"P": {"[" * 190}{"]" * 190}}}}}}}}}'
+    deep, deeper = (
+        f'{{"Resources": {{"A": {{"Type": "T", "Properties": {{"P": {"[" * lists}{"]" * lists}}}}}}}}}'
+        for lists in (196, 197)
+    )
     assert list(parse_template(deep, "t")["Resources"]) == ["A"]
+    assert refusal(parse_template, deeper, "t") == "t: nested too deeply for a template"
+
+
+def test_numbers_of_as_many_digits_as_templates_may_have() -> None:
+    number, larger = (f'{{"Resources": {{"A": {{"Type": "T"}}}}, "N": {"9" * digits}}}' for digits in (308, 309))
+    assert parse_template(number, "t")["N"] == int("9" * 308)
+    assert refusal(parse_template, larger, "t") == (
+        "t: not a template: a number in it is infinite, none, or of too many digits"
+    )
+    assert parse_template('{"Resources": {"A": {"Type": "T"}}, "N": 2.5}', "t")["N"] == 2.5
 
 
 def yaml_of_depth(depth: int) -> str:
@@ -344,6 +359,9 @@ def test_yaml_with_short_forms() -> None:
     }
 
 
+TWICE = "has the key '{}' twice in one object; it is uncertain which one counts"
+
+
 @row_by_row(
     "text, said",
     [
@@ -359,6 +377,21 @@ def test_yaml_with_short_forms() -> None:
             "Resources: {A: {Type: b, Condition: Yes}}",
             "t: not a CloudFormation template: Resources.A.Condition is not a text; quote the name",
         ),
+        ("Resources: {A: {Type: T}, B: {}}", "t: not a CloudFormation template: Resources.B has no Type"),
+        (
+            "Resources: {A: {Type: T, Properties: [b]}}",
+            "t: not a CloudFormation template: Resources.A.Properties is not an object",
+        ),
+        *(
+            (
+                f"Resources: {{A: {{Type: T, Properties: null}}}}\n{section}: [a]",
+                f"t: not a CloudFormation template: {section} is not an object",
+            )
+            for section in ("Parameters", "Mappings", "Conditions", "Outputs", "Metadata", "Rules")
+        ),
+        ('  \n{"a": 1, "b": 1, "b": 2, "c": 1, "c": 3, "c": 4}', f"t: {TWICE.format('b')}"),
+        ('{"a": {"c": 1, "b": 1, "c": 2}}', f"t: {TWICE.format('c')}"),
+        ("a: [b", "t:1: not YAML: expected ',' or ']', but got '<stream end>'"),
         (
             '{"Resources": {',
             "t:1: not JSON: Expecting property name enclosed in double quotes; is the file half-written?",
@@ -483,6 +516,189 @@ def test_exports_of_strange_outputs() -> None:
     }
     found = Assembly(environment="", stacks=(Stack(name="s", template={**TEMPLATE, "Outputs": outputs}),))
     assert {name: value for name, (_, value) in found.exports.items()} == {"a": 1}
+
+
+def test_the_names_of_exports() -> None:
+    def exported(name: Any, **more: Any) -> dict[str, Any]:
+        return {"Value": "v", "Export": {"Name": name}, **more}
+
+    template = {
+        **TEMPLATE,
+        "Parameters": {"P": {"Type": "String"}},
+        "Conditions": {"Never": {"Fn::Equals": ["a", "b"]}, "Perhaps": {"Fn::Equals": [{"Ref": "P"}, "b"]}},
+        "Outputs": {
+            "A": exported("a"),
+            "B": exported("b", Condition="Never"),
+            "C": exported("c", Condition="Perhaps"),
+            "D": exported({"Ref": "P"}),
+            "E": exported({"Ref": "P"}),
+            "F": exported("f"),
+            "G": {"Value": "v"},
+        },
+    }
+    stack = Stack(name="s", template=template, exported={"E": "e", "F": "as deployed"})
+    names = {"A": "a", "C": "c", "D": None, "E": "e", "F": "as deployed"}
+    assert stack.export_names == names
+    other = Stack(name="t", template={"Outputs": {"A": exported("a")}})
+    found = Assembly(environment="", stacks=(stack, other)).exports
+    assert {name: each.name for name, (each, _) in found.items()} == {
+        **dict.fromkeys(("c", "e", "as deployed"), "s"),
+        "a": "t",
+    }
+
+
+def test_only_objects_are_resources() -> None:
+    stack = Stack(name="s", template={"Resources": {"A": {"Type": "T"}, "B": "b", "C": {}}})
+    assert {name: each.type for name, each in stack.resources.items()} == {"A": "T", "C": ""}
+    assert stack.logical_ids == {"A", "C"}
+    assert Stack(name="s", template={"Resources": ["A"]}).resources == {}
+
+
+@pytest.mark.parametrize(
+    ("stated", "policy"),
+    [
+        ({"Ref": "Keep"}, "Retain"),
+        ({"Fn::If": ["Perhaps", "Retain", "Delete"]}, "Delete"),
+        ({"Fn::FindInMap": ["Policies", "prod", "it"]}, "Snapshot"),
+    ],
+)
+def test_policies_that_functions_name(stated: Any, policy: str) -> None:
+    template = {
+        "Parameters": {"Keep": {"Type": "String", "Default": "Retain"}, "P": {"Type": "String"}},
+        "Conditions": {"Perhaps": {"Fn::Equals": [{"Ref": "P"}, "b"]}},
+        "Mappings": {"Policies": {"prod": {"it": "Snapshot"}}},
+        "Resources": {"A": {"Type": "T", "DeletionPolicy": stated, "UpdateReplacePolicy": "Retain"}},
+    }
+    resource = Stack(name="s", template=template).resources["A"]
+    assert (resource.deletion_policy, resource.is_kept_on_replacement) == (policy, True)
+
+
+# CloudFormation template reference, DeletionPolicy attribute: which types have the default Snapshot
+@row_by_row(
+    "resource_type, body, policy",
+    [
+        ("AWS::RDS::DBCluster", {}, "Snapshot"),
+        ("AWS::RDS::DBInstance", {}, "Snapshot"),
+        ("AWS::RDS::DBInstance", {"Properties": {"DBClusterIdentifier": "c"}}, "Delete"),
+        ("AWS::RDS::DBCluster", {"Properties": {"DBClusterIdentifier": "c"}}, "Snapshot"),
+        ("AWS::RDS::DBCluster", {"DeletionPolicy": "Delete"}, "Delete"),
+        ("AWS::RDS::DBCluster", {"DeletionPolicy": {"Ref": "P"}}, "Delete"),
+        ("AWS::FSx::FileSystem", {}, "Delete"),
+        ("AWS::FSx::FileSystem", {"DeletionPolicy": "Retain"}, "Retain"),
+    ],
+)
+def test_what_happens_to_a_resource_that_is_removed(resource_type: str, body: dict[str, Any], policy: str) -> None:
+    assert Resource(stack="s", logical_id="Id", type=resource_type, body=body).deletion_policy == policy
+
+
+@row_by_row(
+    "metadata, path, expected",
+    [
+        ({"aws:cdk:path": "a/b/C"}, "x/y/Z", "a/b/C"),
+        ({"aws:cdk:path": ["a"]}, "x/y/Z", "x/y/Z"),
+        ({}, "x/y/Z", "x/y/Z"),
+        (["aws:cdk:path"], "x/y/Z", "x/y/Z"),
+        (None, "", ""),
+    ],
+)
+def test_the_path_of_a_construct(metadata: Any, path: str, expected: str) -> None:
+    resource = Resource(stack="s", logical_id="Id", type="T", body={"Metadata": metadata}, path=path)
+    assert resource.construct_path == expected
+
+
+def test_where_an_assembly_goes_is_what_its_first_stack_says() -> None:
+    stacks = (
+        Stack(name="a", template=TEMPLATE),
+        Stack(name="b", template=TEMPLATE, region="us-east-1"),
+        Stack(name="c", template=TEMPLATE, region="eu-north-1", account="111122223333"),
+        Stack(name="d", template=TEMPLATE, account="444455556666"),
+    )
+    found = Assembly(environment="prod", stacks=stacks, called="environments/prod.yaml")
+    assert (found.region, found.account) == ("us-east-1", "111122223333")
+    assert found.word == "environments/prod.yaml"
+    assert [found.is_made_of(each) for each in (stacks, stacks[:3], stacks[::-1], [*stacks])] == [
+        True,
+        False,
+        False,
+        True,
+    ]
+    # equal stacks are others, whose stored results are not known
+    assert not found.is_made_of([replace(stack) for stack in stacks])
+
+
+@row_by_row(
+    "account, region, expected",
+    [
+        ("1", "us-east-1", "app in 1 us-east-1"),
+        ("", "us-east-1", "app in its account us-east-1"),
+        ("1", "", "app in 1"),
+        ("", "", "app in its account"),
+    ],
+)
+def test_what_tells_stacks_of_one_name_apart(account: str, region: str, expected: str) -> None:
+    assert placed("app", account, region) == expected
+
+
+@pytest.mark.parametrize(
+    ("stated", "where"),
+    [
+        ("aws://111122223333/us-west-2", ("111122223333", "us-west-2")),
+        ("aws://unknown-account/us-west-2", ("", "us-west-2")),
+        ("aws://111122223333/unknown-region", ("111122223333", "")),
+        ("us-west-2", ("", "")),
+    ],
+)
+def test_where_a_stack_goes(tmp_path: Path, stated: str, where: tuple[str, str]) -> None:
+    found = read_assembly(written(tmp_path, {"a": {**stack_artifact(), "environment": stated}}, network=TEMPLATE))
+    assert (found.account, found.region) == where
+
+
+def test_an_environment_without_a_stage_is_known_by_the_names_of_its_stacks(tmp_path: Path) -> None:
+    artifacts = {name: stack_artifact(stackName=name) for name in ("dev-network", "dev-storage")}
+    folder = written(tmp_path / "all", artifacts, network=TEMPLATE)
+    assert read_assembly(folder, "dev").environment == "dev"
+    assert read_assembly(folder).environment == ""
+    folder = written(tmp_path / "some", {**artifacts, "x": stack_artifact(stackName="x")}, network=TEMPLATE)
+    assert refusal(read_assembly, folder, "dev") == (
+        f"{folder}: contains no environment 'dev'; there are the stacks dev-network, dev-storage, x"
+    )
+
+
+def test_two_environments_of_one_name(tmp_path: Path) -> None:
+    def stage(folder: str) -> dict[str, Any]:
+        return {"type": "cdk:cloud-assembly", "properties": {"directoryName": folder, "displayName": "dev"}}
+
+    folder = written(tmp_path, {"a": stage("one"), "b": stage("two")})
+    assert refusal(read_assembly, folder, "dev") == (
+        f"{folder}: contains two environments with one name; 'cdk deploy' would deploy both"
+    )
+
+
+def test_a_stack_that_is_there_twice(tmp_path: Path) -> None:
+    artifacts = {"x": stack_artifact(stackName="x"), **{name: stack_artifact(stackName="app") for name in "ab"}}
+    folder = written(tmp_path, artifacts, network=TEMPLATE)
+    assert refusal(read_assembly, folder) == (
+        f"{folder}/manifest.json: contains the stack app twice; one would not be read"
+    )
+
+
+def test_what_an_artifact_says_of_its_stack(tmp_path: Path) -> None:
+    artifact = {**stack_artifact(terminationProtection=True, tags={"n": 1}), "displayName": "dev/network"}
+    plain = {"type": "aws:cloudformation:stack", "properties": {"templateFile": "network.json"}}
+    found = read_assembly(written(tmp_path, {"A": artifact, "B": plain}, network=TEMPLATE)).stacks
+    assert [(each.name, each.shown, each.termination_protection, each.tags) for each in found] == [
+        ("dev-network", "dev/network", True, {"n": "1"}),
+        ("B", "B", False, {}),
+    ]
+    assert {each.file for each in found} == {tmp_path / "network.json"}
+
+
+def test_a_file_outside_of_the_assembly_is_not_read(tmp_path: Path) -> None:
+    folder = written(tmp_path / "out", {"a": stack_artifact(templateFile="../network.json")})
+    written(tmp_path, {}, network=TEMPLATE)
+    assert refusal(read_assembly, folder) == (
+        f"{folder}/manifest.json: names a file outside of its folder: ../network.json"
+    )
 
 
 def test_nothing_is_empty() -> None:
