@@ -304,6 +304,14 @@ def test_an_existing_network_needs_no_vpc(case_of: CaseOf) -> None:
     assert needs(case_of({"network": {"existing": given_group}}))["security_groups"].needed == 1
 
 
+def test_an_existing_group_and_an_existing_cluster_need_no_security_group(project: Path) -> None:
+    environment = load_environment(project / "examples/existing-vpc-and-eks.yaml").environment
+    found = {each.key: (each.needed, each.spare) for each in required_quotas(environment)}
+    assert not {"security_groups", "eks_clusters", "vpcs", "rules_per_security_group"} & found.keys()
+    # in subnets that others use, too: 2 + 4 nodes, 3 servers of Lustre and 1 of kubectl
+    assert found["network_interfaces"] == (10, 1)
+
+
 def test_file_systems_of_other_kinds_count_against_their_own_quotas(case_of: CaseOf) -> None:
     zone = {"availability_zone_id": "use1-az5"}
     tiering = {**zone, "storage_type": "intelligent_tiering", "throughput_capacity_mbps": 4000}

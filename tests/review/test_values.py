@@ -58,6 +58,7 @@ NETWORK = Stack(
             "OfNone": {"Fn::And": []},
             "Compared": {"Fn::Equals": []},
             "Text": {"Fn::Equals": "dev"},
+            "Empty": {},
             "TwoKeys": {"Condition": "IsDev", "Fn::Equals": ["a", "a"]},
             "Circle": {"Condition": "Circle"},
             "Strange": {"Condition": ["IsDev"]},
@@ -206,6 +207,7 @@ DEV = Assembly(environment="dev", stacks=(NETWORK, HYPERPOD))
         ({"Fn::If": ["Compared", 1, 2]}, Unknown("{if Compared: 1, else 2}")),
         ({"Fn::If": ["Text", 1, 2]}, Unknown("{if Text: 1, else 2}")),
         ({"Fn::If": ["TwoKeys", 1, 2]}, Unknown("{if TwoKeys: 1, else 2}")),
+        ({"Fn::If": ["Empty", 1, 2]}, Unknown("{if Empty: 1, else 2}")),
         ({"Fn::If": ["IsDev", 1]}, Unknown("{Fn::If: [IsDev, 1]}")),
         ({"Fn::If": ["IsDev", 1, 2, 3]}, Unknown("{Fn::If: [IsDev, 1, 2, 3]}")),
         ({"Fn::If": "abc"}, Unknown("{Fn::If: abc}")),
@@ -345,6 +347,13 @@ def test_choices(value: Any, expected: tuple[list[Any], list[str]]) -> None:
 )
 def test_a_condition_of_a_stack(condition: Any, *, expected: bool | None) -> None:
     assert holds(NETWORK, condition) is expected
+
+
+@pytest.mark.parametrize(("steps", "expected"), [(99, True), (100, None)])
+def test_conditions_that_name_each_other_are_followed_so_far(steps: int, *, expected: bool | None) -> None:
+    conditions: dict[str, Any] = {f"Step{at}": {"Condition": f"Step{at + 1}"} for at in range(steps)}
+    conditions[f"Step{steps}"] = {"Fn::Equals": ["a", "a"]}
+    assert holds(Stack(name="s", template={"Conditions": conditions}), "Step0") is expected
 
 
 @pytest.mark.parametrize("name", ["AWS::Region", "AWS::AccountId"])

@@ -836,6 +836,268 @@ def test_what_breaks_none(changes: tuple[Change, ...]) -> None:
     assert spots(changed(*changes)) == []
 
 
+def policies_of(*statements: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"PolicyDocument": {"Statement": [{"Effect": "Allow", **each} for each in statements]}}]
+
+
+def another_group(**properties: Any) -> Change:
+    """A second group like the first, but without nodes."""
+
+    def change(resources: Resources) -> None:
+        more = {**deepcopy(group(resources)), "InstanceGroupName": "more", "InstanceCount": 0, **properties}
+        resources["Pod"]["Properties"]["InstanceGroups"].append(more)
+
+    return change
+
+
+def another_cluster(**properties: Any) -> Change:
+    """An EKS cluster like the first, on which no HyperPod cluster runs."""
+
+    def change(resources: Resources) -> None:
+        resources["Own"] = deepcopy(resources["Eks"])
+        resources["Own"]["Properties"].update(properties)
+
+    return change
+
+
+def half_in_the_role(resources: Resources) -> None:
+    resources["Role"]["Properties"]["Policies"] = [{"PolicyDocument": long_document(5_120)}]
+    for name, kind in (("Inline", "AWS::IAM::Policy"), ("Managed", "AWS::IAM::ManagedPolicy")):
+        properties = {"Roles": [{"Ref": "Role"}], "PolicyDocument": long_document(5_121)}
+        resources[name] = {"Type": kind, "Properties": properties}
+
+
+def named_zones(resources: Resources) -> None:
+    for name, zone in (("Near", "us-east-1a"), ("Far", "us-east-1b")):
+        del resources[name]["Properties"]["AvailabilityZoneId"]
+        resources[name]["Properties"]["AvailabilityZone"] = zone
+
+
+def flexible(*types: str) -> Change:
+    def change(resources: Resources) -> None:
+        del group(resources)["InstanceType"]
+        group(resources)["InstanceRequirements"] = {"InstanceTypes": list(types)}
+
+    return change
+
+
+def without_of_group(name: str) -> Change:
+    return lambda resources: group(resources).pop(name)
+
+
+UNTOLD = {"Ref": "Asked"}
+AWS_MANAGED = [
+    {"Fn::Sub": f"arn:${{AWS::Partition}}:iam::aws:policy/{name}"}
+    for name in ("ReadOnlyAccess", "AmazonS3FullAccess", "job-function/PowerUserAccess")
+]
+OF_SCRIPTS = "scripts, and Role has no permission of its own for s3:GetObject"
+OF_OTHERS = "other, and Role has no permission of its own for s3:GetObject"
+PUBLIC = "a public endpoint open to 0.0.0.0/0"
+NO_ENTRY = "false for its creator and no access entry with a policy for a role from elsewhere"
+PLACE_OF_SCRIPTS = "Properties.InstanceGroups.{}.LifeCycleConfig.SourceS3Uri"
+PLACE_OF_SUBNETS = "Properties.InstanceGroups.0.OverrideVpcConfig.Subnets"
+PLACE_OF_POLICY = "Properties.Policies.0.PolicyDocument.Statement.{}"
+
+
+@row_by_row(
+    "changes, said",
+    [
+        pytest.param(
+            (
+                setting(
+                    "Role",
+                    Policies=policies_of(
+                        {"Action": "s3:*", "Resource": "arn"},
+                        {"Effect": "Deny", "Action": "*", "Resource": "*"},
+                        {"Action": ["s3:*", "ec2:*", "iam:Get*"], "Resource": ["arn", "*"]},
+                    ),
+                ),
+            ),
+            [("node-role", "Role", PLACE_OF_POLICY.format(2), "s3:*, ec2:* on *")],
+            id="the whole of a service is too much only on everything",
+        ),
+        pytest.param(
+            (setting("Role", ManagedPolicyArns=AWS_MANAGED),),
+            [
+                ("node-role", "Role", "Properties.ManagedPolicyArns.1", "AmazonS3FullAccess"),
+                ("node-role", "Role", "Properties.ManagedPolicyArns.2", "PowerUserAccess"),
+            ],
+            id="policies of AWS that give too much",
+        ),
+        pytest.param(
+            (
+                lambda r: r.pop("Pod"),
+                setting("Files", SubnetIds=[]),
+                setting("Role", ManagedPolicyArns=AWS_MANAGED[1:2]),
+                lambda r: r.update(
+                    Nodes={"Type": "AWS::EKS::Nodegroup", "Properties": {"NodeRole": {"Fn::GetAtt": ["Role", "Arn"]}}}
+                ),
+            ),
+            [("node-role", "Role", "Properties.ManagedPolicyArns.0", "AmazonS3FullAccess")],
+            id="a role of EKS' own nodes",
+        ),
+        pytest.param(
+            (half_in_the_role,),
+            [("policies-fit", "Role", "Properties.Policies", "10,241 or more")],
+            id="inline policies count together, managed ones by themselves",
+        ),
+        pytest.param(
+            (setting("Bucket", BucketName="scripts"), another_group()),
+            [("lifecycle-bucket", "Bucket", "Properties.BucketName", OF_SCRIPTS)],
+            id="a bucket of two groups is named once",
+        ),
+        pytest.param(
+            (of_group(LifeCycleConfig={"Ref": "A"}), another_group(LifeCycleConfig={"SourceS3Uri": "s3://scripts/v"})),
+            [("lifecycle-bucket", "Pod", PLACE_OF_SCRIPTS.format(1), OF_SCRIPTS)],
+            id="scripts that are not told hide no others",
+        ),
+        pytest.param(
+            (
+                of_group(LifeCycleConfig={"SourceS3Uri": "s3://scripts/v1"}),
+                another_group(LifeCycleConfig={"SourceS3Uri": "s3://scripts/v1"}),
+                another_group(LifeCycleConfig={"SourceS3Uri": "s3://other/v1"}),
+            ),
+            [
+                ("lifecycle-bucket", "Pod", PLACE_OF_SCRIPTS.format(0), OF_SCRIPTS),
+                ("lifecycle-bucket", "Pod", PLACE_OF_SCRIPTS.format(2), OF_OTHERS),
+            ],
+            id="two buckets are named each",
+        ),
+        *(
+            pytest.param(
+                (setting("Eks", ResourcesVpcConfig={"EndpointPublicAccess": public, **cidrs}),),
+                [("eks-public-endpoint", "Eks", "Properties.ResourcesVpcConfig", f"{PUBLIC}{more}")] if is_open else [],
+                id=f"endpoint {public} {cidrs}",
+            )
+            for public, is_open in ((True, True), ("true", True), (False, False), ("false", False), (UNTOLD, False))
+            for cidrs, more in (({}, ", the default of EKS"), ({"PublicAccessCidrs": ["0.0.0.0/0"]}, ""))
+        ),
+        *(
+            pytest.param(
+                (
+                    setting(
+                        "Eks",
+                        AccessConfig={"AuthenticationMode": mode, "BootstrapClusterCreatorAdminPermissions": maker},
+                    ),
+                ),
+                [
+                    (
+                        "eks-administrators",
+                        "Eks",
+                        "Properties.AccessConfig.BootstrapClusterCreatorAdminPermissions",
+                        NO_ENTRY,
+                    )
+                ]
+                if is_locked
+                else [],
+                id=f"{mode} and {maker}",
+            )
+            for mode, maker, is_locked in (
+                ("API", False, True),
+                ("API", "false", True),
+                ("API", True, False),
+                ("API", UNTOLD, False),
+                ("API_AND_CONFIG_MAP", False, False),
+                ("API_AND_CONFIG_MAP", "false", False),
+            )
+        ),
+        pytest.param(
+            (setting("Eks", AccessConfig={"AuthenticationMode": "CONFIG_MAP"}),),
+            [("eks-authentication", "Eks", "Properties.AccessConfig.AuthenticationMode", "CONFIG_MAP")],
+            id="the old way of access",
+        ),
+        pytest.param(
+            (with_entry(ClusterName="lab"), setting("Eks", Name="lab"), another_cluster(Name="own")),
+            [
+                (
+                    "eks-administrators",
+                    "Own",
+                    "Properties.AccessConfig.BootstrapClusterCreatorAdminPermissions",
+                    NO_ENTRY,
+                )
+            ],
+            id="an entry of one cluster opens no other",
+        ),
+        pytest.param(
+            (setting("Eks", Logging={"ClusterLogging": {"EnabledTypes": [{"Type": "api"}, {"Type": "scheduler"}]}}),),
+            [("eks-audit-log", "Eks", "Properties.Logging", "api, scheduler")],
+            id="other logs",
+        ),
+        pytest.param(
+            (without("Eks", "Logging"),),
+            [("eks-audit-log", "Eks", "Properties.Logging", "no control-plane log")],
+            id="no log",
+        ),
+        # not a version for HyperPod, and no concern of a cluster without HyperPod
+        pytest.param((another_cluster(Version="1.36"),), [], id="a new version beside HyperPod"),
+        pytest.param(
+            (setting("Eks", Version=1.36),),
+            [
+                (
+                    "kubernetes-version",
+                    "Eks",
+                    "Properties.Version",
+                    '"1.36" (HyperPod has AMIs for it since July 2026, but its prerequisites do not name it yet)',
+                )
+            ],
+            id="a version as a number",
+        ),
+        pytest.param(
+            (setting("Pod", Tags=[{"Key": "SageMaker", "Value": "false"}, {"Key": UNTOLD, "Value": "true"}]),),
+            [("cluster-tag", "Pod", "Properties.Tags", "false")],
+            id="a tag that is stated decides",
+        ),
+        pytest.param(
+            (setting("Pod", Tags=[{"Key": "Other", "Value": "true"}]),),
+            [("cluster-tag", "Pod", "Properties.Tags", "none")],
+            id="another tag",
+        ),
+        pytest.param((setting("Pod", Tags=[{"Key": UNTOLD, "Value": "true"}]),), [], id="a tag that is not told"),
+        *(
+            pytest.param(
+                (without_of_group(name),),
+                [("instance-group-complete", "Pod", "Properties.InstanceGroups.0", "")],
+                id=f"a group without {name}",
+            )
+            for name in ("OverrideVpcConfig", "ThreadsPerCore", "LifeCycleConfig")
+        ),
+        pytest.param((without("Pod", "Orchestrator", "NodeProvisioningMode"),), [], id="a cluster on Slurm"),
+        pytest.param(
+            (over_both, of_group(InstanceType="ml.m5.xlarge", InstanceCount=2, TrainingPlanArn="arn")),
+            [("group-in-one-zone", "Pod", PLACE_OF_SUBNETS, "subnets in use1-az4, use1-az5")],
+            id="a plan in two zones",
+        ),
+        pytest.param(
+            (over_both, named_zones),
+            [
+                ("subnet-zone-by-id", "Near", "Properties.AvailabilityZone", "the name us-east-1a"),
+                ("subnet-zone-by-id", "Far", "Properties.AvailabilityZone", "the name us-east-1b"),
+                ("group-in-one-zone", "Pod", PLACE_OF_SUBNETS, "subnets in us-east-1a, us-east-1b"),
+            ],
+            id="zones by their names",
+        ),
+        pytest.param((over_both, setting("Far", AvailabilityZoneId="use1-az5")), [], id="two subnets of one zone"),
+        pytest.param((unchecked, flexible("ml.p5.48xlarge", "ml.g5.12xlarge")), [], id="a type that no check is for"),
+        pytest.param((unchecked, flexible("ml.p5.48xlarge", "ml.new.large")), [], id="a type that nobody knows"),
+        pytest.param((unchecked, of_group(InstanceCount=UNTOLD)), [], id="a number of nodes that is not told"),
+    ],
+)
+def test_what_rules_find_together(changes: tuple[Change, ...], said: list[tuple[str, str, str, str]]) -> None:
+    found = [
+        (rule, resource, place, message.partition(", got ")[2].partition("; ")[0])
+        for rule, _, resource, place, message in spots(changed(*changes))
+    ]
+    assert found == said
+
+
+def test_a_version_that_eks_no_longer_runs_is_named_for_every_cluster() -> None:
+    found = spots(changed(without("Eks", "Version"), another_cluster(Version="1.29")))
+    assert [(rule, resource, place) for rule, _, resource, place, _ in found] == [
+        ("kubernetes-version", "Own", "Properties.Version")
+    ]
+    assert found[0][-1].startswith("EKS ended extended support for Kubernetes 1.29 on 2026-03-23, ")
+
+
 def test_protection_that_is_switched_off_keeps_nothing() -> None:
     resources = changed(guarded(Enabled=False))
     assert [(rule, name, place) for rule, _, name, place, _ in spots(resources)] == [
