@@ -283,6 +283,10 @@ def chosen(first: Any, second: Any, name: str = "Asked") -> dict[str, Any]:
             [("gpu", ("ml.p5.48xlarge",), None, "{if Asked, Other: 6, none or 9} sets it", "training plan")],
         ),
         (
+            [chosen({**GPU, "InstanceCount": 9}, chosen(GPU, dict(GPU), "Other"))],
+            [("gpu", ("ml.p5.48xlarge",), None, "{if Asked, Other: 9, 6 or 6} sets it", "training plan")],
+        ),
+        (
             chosen([GPU], [GPU, {**GPU, "InstanceGroupName": "more"}]),
             [
                 ("gpu", ("ml.p5.48xlarge",), 6, "", "training plan"),
@@ -489,7 +493,10 @@ def test_what_is_known_of_a_part() -> None:
         {"G": {"Type": "AWS::EC2::SecurityGroup"}, "X": {"Type": "Custom::Lookup"}},
         Parameters={"P": {"Type": "String"}},
     )
-    ways: list[Any] = [{"Ref": "G"}, {"Fn::GetAtt": "X.Group"}, {"Ref": "P"}, "sg-1", {"Fn::Sub": "sg-${P}"}]
+    ways: list[Any] = [
+        *({"Ref": "G"}, {"Fn::GetAtt": "X.Group"}, {"Ref": "P"}, "sg-1", {"Fn::Sub": "sg-${P}"}),
+        {"Fn::GetAZs": ""},
+    ]
     found = [part(made, "lab", way) for way in ways]
     assert [(each.key, each.is_known, each.is_passed_on) for each in found] == [
         ("lab:G", True, False),
@@ -497,14 +504,16 @@ def test_what_is_known_of_a_part() -> None:
         ("lab:${P}", False, False),
         ("sg-1", True, False),
         ("lab:sg-${P}", False, False),
+        ("lab:{Fn::GetAZs}", False, False),
     ]
-    assert [each.is_made_here("AWS::EC2::SecurityGroup") for each in found] == [True, False, False, False, False]
-    assert [each.is_list for each in parts(made, "lab", ways)] == [False] * 5
+    assert [each.is_made_here("AWS::EC2::SecurityGroup") for each in found] == [True, *[False] * 5]
+    assert [each.is_list for each in parts(made, "lab", ways)] == [False] * 6
     assert [[each.is_list for each in parts(made, "lab", way)] for way in ways] == [
         [False],
         [True],
         [True],
         [False],
+        [True],
         [True],
     ]
 

@@ -57,6 +57,11 @@ NETWORK = Stack(
             "IsNotAsked": {"Fn::Not": [{"Condition": "IsAsked"}]},
             "OfNone": {"Fn::And": []},
             "Compared": {"Fn::Equals": []},
+            "ComparedAlone": {"Fn::Equals": ["dev"]},
+            "ComparedByThree": {"Fn::Equals": ["dev", "dev", "dev"]},
+            "NotTwo": {"Fn::Not": [{"Condition": "IsDev"}, {"Condition": "IsDev"}]},
+            "NotNone": {"Fn::Not": []},
+            "NoFunction": {"Fn::Xor": [{"Condition": "IsDev"}, {"Condition": "IsProd"}]},
             "Text": {"Fn::Equals": "dev"},
             "Empty": {},
             "TwoKeys": {"Condition": "IsDev", "Fn::Equals": ["a", "a"]},
@@ -178,7 +183,8 @@ DEV = Assembly(environment="dev", stacks=(NETWORK, HYPERPOD))
         (
             {"Fn::FindInMap": [{"Ref": "Asked"}, "dev", "Nodes"]},
             Unknown(
-                "{Fn::FindInMap: [${Asked}, dev, Nodes] of {Sizes: {dev: {Nodes: 4, Spare: 0}}, By: {4: {Nodes: 5}}, More: {Fn::Transform: {Name: M}}}}"
+                "{Fn::FindInMap: [${Asked}, dev, Nodes] of {Sizes: {dev: {Nodes: 4, Spare: 0}}, By: {4: {Nodes: 5}},"
+                " More: {Fn::Transform: {Name: M}}}}"
             ),
         ),
         (
@@ -204,7 +210,10 @@ DEV = Assembly(environment="dev", stacks=(NETWORK, HYPERPOD))
         ({"Fn::If": ["NeverTwice", 1, 2]}, 2),
         ({"Fn::If": ["IsNotAsked", 1, 2]}, Unknown("{if IsNotAsked: 1, else 2}")),
         ({"Fn::If": ["OfNone", 1, 2]}, Unknown("{if OfNone: 1, else 2}")),
-        ({"Fn::If": ["Compared", 1, 2]}, Unknown("{if Compared: 1, else 2}")),
+        *(
+            ({"Fn::If": [name, 1, 2]}, Unknown(f"{{if {name}: 1, else 2}}"))
+            for name in ("Compared", "ComparedAlone", "ComparedByThree", "NotTwo", "NotNone", "NoFunction")
+        ),
         ({"Fn::If": ["Text", 1, 2]}, Unknown("{if Text: 1, else 2}")),
         ({"Fn::If": ["TwoKeys", 1, 2]}, Unknown("{if TwoKeys: 1, else 2}")),
         ({"Fn::If": ["Empty", 1, 2]}, Unknown("{if Empty: 1, else 2}")),

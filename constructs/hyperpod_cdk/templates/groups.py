@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from typing import Any, Final, Literal
 
 from hyperpod_cdk.catalog import hyperpod, regions
@@ -272,11 +273,11 @@ def _bodies(assembly: Assembly, stack: str, stated: Any) -> Iterator[tuple[int, 
     """Yield the position and the read properties of each group of a list that may have one."""
     found, on = choices(assembly, stack, stated)
     lists = [each if isinstance(each, list) or each is None else _list(assembly, stack, each) for each in found]
-    for index in range(max((len(each) for each in lists if each), default=0)):
+    for index, stated_there in enumerate(zip_longest(*(each or () for each in lists))):
         bodies: list[dict[str, Any] | None] = []
         names = list(on)
-        for each in lists:
-            items, more = choices(assembly, stack, each[index] if each and index < len(each) else None)
+        for each in stated_there:
+            items, more = choices(assembly, stack, each)
             bodies += [None if item is None else _readable(assembly, stack, item) for item in items]
             names += more
         if any(body is not None for body in bodies):
@@ -295,10 +296,10 @@ def _merged(bodies: Sequence[dict[str, Any] | None], names: Sequence[str]) -> di
     merged: dict[str, Any] = {}
     for name in dict.fromkeys(name for body in bodies for name in body or ()):
         # without the group there are none of its nodes
-        values = [body and body.get(name) for body in bodies if body is not None or name in _COUNTS]
-        said = joined((plain(each) or "none" for each in values), last="or")
-        alike = all(each == values[0] for each in values)
-        merged[name] = values[0] if alike else Unknown(f"{{if {on}: {said}}}", is_choice=True)
+        first, *others = [body and body.get(name) for body in bodies if body is not None or name in _COUNTS]
+        said = joined((plain(each) or "none" for each in (first, *others)), last="or")
+        alike = all(each == first for each in others)
+        merged[name] = first if alike else Unknown(f"{{if {on}: {said}}}", is_choice=True)
     return merged
 
 

@@ -371,8 +371,8 @@ class _Resolver:
         arguments = argument if isinstance(argument, list) else []
         if key == "Fn::Equals":
             values = [self.resolve(stack, each, depth + 1) for each in arguments]
-            told = bool(values) and all(is_known(each) for each in values)
-            return _is_equal(values[0], values[-1]) if told else None
+            are_known = len(values) == 2 and all(is_known(each) for each in values)
+            return _is_equal(values[0], values[1]) if are_known else None
         return _combined(key, [self.holds(stack, each, depth + 1) for each in arguments])
 
     def meaning(self, stack: Stack, condition: Any, depth: int) -> str:
@@ -485,13 +485,18 @@ def _is_equal(one: Any, other: Any) -> bool | None:
     return None if is_open else False
 
 
+_DECISIVE = {"Fn::And": False, "Fn::Or": True}
+"""What one condition must be to decide the result alone."""
+
+
 def _combined(function: str, parts: list[bool | None]) -> bool | None:
     """Evaluate Fn::Not, Fn::And or Fn::Or of conditions of which some may be unknown."""
-    if not parts:
-        return None
     if function == "Fn::Not":
-        return None if parts[0] is None else not parts[0]
-    decisive = function == "Fn::Or"
+        (part,) = parts if len(parts) == 1 else (None,)
+        return None if part is None else not part
+    decisive = _DECISIVE.get(function)
+    if decisive is None or not parts:
+        return None
     if decisive in parts:
         return decisive
     return None if None in parts else not decisive
