@@ -386,6 +386,14 @@ def test_zones_are_ids_or_names_or_distinguished_by_their_words(
     assert (found.zone_id, found.zone_name, found.zone, found.cidr) == (zone_id, zone_name, zone, "10.0.0.0/24")
 
 
+def test_zones_that_are_not_told_are_one_in_whatever_order_they_are_written() -> None:
+    values = {"A": {"Ref": "P"}, "B": {"Ref": "Q"}}
+    ways = [{"Fn::Sub": ["${A}${B}", each]} for each in (values, dict(reversed(values.items())))]
+    made = {f"S{at}": subnet(AvailabilityZone=way) for at, way in enumerate(ways)}
+    one_zone, other = subnets(assembly(made, Parameters={name: {"Type": "String"} for name in "PQ"}))
+    assert one_zone.zone == other.zone
+
+
 @pytest.mark.parametrize("cidr", [None, {"Ref": "Asked"}, {"Fn::Sub": "10.${Asked}.0.0/16"}, ["10.0.0.0/24"]])
 def test_a_block_that_is_not_told_is_empty(cidr: Any) -> None:
     made = {"Type": "AWS::EC2::Subnet", "Properties": {"CidrBlock": cidr}}
