@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hyperpod_cdk.templates.assets import differing_files, number_of_files, uploads
+from hyperpod_cdk.templates.assets import differing_files, number_of_files, other_contents, uploads
 
 
 def folder(top: Path, files: dict[str, str]) -> Path:
@@ -68,14 +68,18 @@ def test_one_file_is_it_and_so_is_an_archive_that_no_member_distinguishes(tmp_pa
 def test_uploads_and_images_by_the_place_where_they_go(tmp_path: Path) -> None:
     manifest: dict[str, Any] = {
         "files": {
-            "a": {"source": {"path": "asset.a"}, "destinations": {"it": {"bucketName": "b", "objectKey": "k/a.zip"}}},
             "out": {"source": {"path": "../../x"}, "destinations": {"it": {"bucketName": "b", "objectKey": "out"}}},
+            "a": {"source": {"path": "asset.a"}, "destinations": {"it": {"bucketName": "b", "objectKey": "k/a.zip"}}},
         },
         "dockerImages": {
             "i": {
                 "source": {"directory": "asset.i", "dockerFile": "Other"},
                 "destinations": {"it": {"repositoryName": "r", "imageTag": "t"}},
-            }
+            },
+            "j": {
+                "source": {"directory": "asset.j"},
+                "destinations": {"it": {"repositoryName": "r", "imageTag": "u"}},
+            },
         },
     }
     top = tmp_path / "top"
@@ -89,4 +93,57 @@ def test_uploads_and_images_by_the_place_where_they_go(tmp_path: Path) -> None:
     assert {place: (each.name, each.path.name, each.dockerfile) for place, each in found.items()} == {
         "s3://b/k/a.zip": ("k/a.zip", "asset.a", None),
         "r:t": ("t", "asset.i", "Other"),
+        "r:u": ("u", "asset.j", "Dockerfile"),
     }
+
+
+@pytest.mark.parametrize(
+    ("old", "said"),
+    [
+        ({"index.py": b"a", "lib/x.py": b"x"}, []),
+        ({"index.py": b"b", "lib/x.py": b"x"}, ["index.py changes"]),
+        ({"index.py": b"a\n", "lib/x.py": b"x"}, ["index.py changes"]),
+        ({"index.py": b"a"}, ["lib/x.py is new"]),
+        ({"index.py": b"a", "lib/x.py": b"x", "": b""}, ["it is removed"]),
+    ],
+)
+def test_files_that_are_known_by_their_content(tmp_path: Path, old: dict[str, bytes], said: list[str]) -> None:
+    assert differing_files(old, folder(tmp_path / "a", A)) == said
+    assert differing_files(old, archive(tmp_path / "a.zip", A)) == said
+
+
+def test_a_file_and_the_target_of_a_link_that_are_known_by_their_content(tmp_path: Path) -> None:
+    new = folder(tmp_path / "a", {"index.py": "a"})
+    (new / "link").symlink_to("index.py")
+    (new / "loose").symlink_to("gone")
+    assert differing_files({"index.py": b"a", "link": b"a"}, new) == ["loose is new"]
+    assert differing_files({"index.py": b"a", "link": b"b", "loose": b""}, new) == ["link changes", "loose changes"]
+    assert differing_files({"": b"a"}, new / "index.py") == []
+    assert differing_files({"": b"b"}, new / "index.py") == ["it changes"]
+
+
+def test_places_with_other_content(tmp_path: Path) -> None:
+    def assembly(name: str, contents: dict[str, dict[str, str]], *links: str) -> Path:
+        top = tmp_path / name
+        for place, files in contents.items():
+            folder(top / place, files)
+        for link in links:
+            (top / link).symlink_to("nowhere")
+        places = [*contents, *links]
+        manifest = {
+            "files": {
+                place: {"source": {"path": place}, "destinations": {"it": {"bucketName": "b", "objectKey": place}}}
+                for place in places
+            }
+        }
+        (top / "dev.assets.json").write_text(json.dumps(manifest), encoding="utf-8")
+        return top
+
+    old = assembly("old", {"same": A, "other": A, "more": A, "gone": A}, "loose")
+    new = assembly("new", {"same": A, "other": B, "more": {**A, "z": ""}, "new": A}, "loose")
+    assert other_contents(old, new) == ["s3://b/more", "s3://b/other"]
+    assert other_contents(new, old) == ["s3://b/more", "s3://b/other"]
+    # a link without a target is not what a file is
+    (old / "loose").unlink()
+    (old / "loose").write_text("", encoding="utf-8")
+    assert other_contents(old, new) == ["s3://b/loose", "s3://b/more", "s3://b/other"]

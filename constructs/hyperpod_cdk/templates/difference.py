@@ -203,8 +203,6 @@ def _metadata_changes(base: Assembly, before: Resource, head: Assembly, after: R
 
 def property_changes(base: Assembly, before: Resource, head: Assembly, after: Resource) -> Iterator[PropertyChange]:
     """Return the properties of one resource that differ after references are resolved."""
-    if before.properties == after.properties and base is head:
-        return
     old, new = resolved_properties(base, before), resolved_properties(head, after)
     if isinstance(old, dict) and isinstance(new, dict):
         yield from value_changes((), old, new)
@@ -220,8 +218,9 @@ def value_changes(steps: tuple[str, ...], before: Any, after: Any) -> Iterator[P
             yield from value_changes((*steps, key), before.get(key, MISSING), after.get(key, MISSING))
         return
     if isinstance(before, list) and isinstance(after, list):
-        named_before, named_after = _named(before, after)
-        if named_before is not None and named_after is not None:
+        named = _named(before, after)
+        if named is not None:
+            named_before, named_after = named
             for key in (*named_before, *(key for key in named_after if key not in named_before)):
                 old, new = named_before.get(key, MISSING), named_after.get(key, MISSING)
                 yield from value_changes((*steps, f"[{key}]"), old, new)
@@ -246,17 +245,18 @@ def _text(value: str | float) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def _named(before: list[Any], after: list[Any]) -> tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]:
+def _named(before: list[Any], after: list[Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]] | None:
     """Return the items by name, by index if they have none and their number is equal; None if neither identifies
     them."""
     everything = [*before, *after]
     if not all(isinstance(item, dict) for item in everything):
-        return None, None
+        return None
     for name in NAMES:
         if everything and all(isinstance(item.get(name), str) for item in everything):
             old, new = ({item[name]: item for item in items} for items in (before, after))
             if len(old) == len(before) and len(new) == len(after):
                 return old, new
     if len(before) != len(after):
-        return None, None
-    return ({str(index): item for index, item in enumerate(items)} for items in (before, after))  # type: ignore[return-value]
+        return None
+    old, new = ({str(index): item for index, item in enumerate(items)} for items in (before, after))
+    return old, new
