@@ -104,6 +104,20 @@ def test_the_conditions_in_a_loop_whose_list_is_unknown_are_values() -> None:
     }
 
 
+def test_loops_make_as_many_values_as_they_may() -> None:
+    # each member of an object is one: the sections, the loop, and two in each of its turns
+    template = {"Resources": {"Fn::ForEach::A": ["X", ["1", "2"], {"R${X}": {"Type": "T"}}]}}
+    assert list(expanded(template, most=6)["Resources"]) == ["R1", "R2"]
+    with pytest.raises(TooManyError, match=r"^its loops create more than 5 values$"):
+        expanded(template, most=5)
+
+
+def test_members_that_are_no_text_stay_as_they_are() -> None:
+    loop = {"Fn::ForEach::A": ["X", ["1"], {"R${X}": {"Type": "T", 2: "${X}", "${X}": 3}}]}
+    assert of(Resources=loop)["Resources"] == {"R1": {"Type": "T", 2: "1", "1": 3}}
+    assert of(Resources={"R": {"Type": "T", 2: "a"}})["Resources"] == {"R": {"Type": "T", 2: "a"}}
+
+
 def test_loops_of_conditions_and_outputs() -> None:
     found = of(
         Conditions={"Fn::ForEach::C": ["X", ["A"], {"Is${X}": {"Fn::Equals": [{"Ref": "X"}, "A"]}}]},
