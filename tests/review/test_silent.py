@@ -260,6 +260,21 @@ def test_the_template_of_a_nested_stack_is_read_with_each_update_of_its_stack(ur
     assert asked(reviewed(of("a"), described)) == expected
 
 
+def test_what_a_nested_stack_gives_may_be_another_value() -> None:
+    def of(name: str) -> Assembly:
+        nested = one("AWS::CloudFormation::Stack", TemplateURL="https://s3.us-east-1.amazonaws.com/b/t.yaml")
+        image = {"Fn::GetAtt": ["It", "Outputs.Image"]}
+        instance = {"Type": "AWS::EC2::Instance", "Properties": {"ImageId": image, "InstanceType": "m5.large"}}
+        topic = {"Type": "AWS::SNS::Topic", "Properties": {"DisplayName": name}}
+        return side(Resources={**nested, "User": instance, "Topic": topic})
+
+    found = {resource: sentence for resource, _, sentence in asked(reviewed(of("a"), of("b")))}
+    assert found == {
+        "prod / It": "This deployment reads the template again, and it may have changed at its address.",
+        "prod / User": ("It refers to It, which may give another value: CloudFormation cannot change it in place."),
+    }
+
+
 def test_an_export_that_nobody_here_imports_may_be_imported_elsewhere() -> None:
     def of(value: str | None) -> Assembly:
         outputs = {} if value is None else {"O": {"Value": value, "Export": {"Name": "shared"}}}

@@ -166,10 +166,10 @@ class _Review:
     def of(self, changes: Sequence[ResourceChange], *, with_exports: bool = True) -> BlastRadius:
         for change in (*changes, *self._switched(changes)):
             self._enter(change)
+        self._read_nested()
         self._cascade()
         self._check_clusters()
         self._read_anew()
-        self._read_nested()
         self._name_readers()
         self._check_sizes()
         for entry in self.entries.values():
