@@ -736,6 +736,73 @@ def test_any_update_of_an_autoscaled_cluster_sends_the_counts_of_its_template() 
     assert updated(CLUSTER, cluster("Automatic"), cluster("None")).effect is Effect.IN_PLACE
 
 
+GIVEN: dict[str, Any] = {
+    "Parameters": {"Type": {"Type": "String", "Default": "SCRATCH_1"}, "Asked": {"Type": "String"}},
+    "Mappings": {"Types": {"dev": {"Type": "SCRATCH_1"}}},
+    "Conditions": {
+        "Old": {"Fn::Equals": [{"Ref": "Type"}, "SCRATCH_1"]},
+        "Asked": {"Fn::Equals": [{"Ref": "Asked"}, "x"]},
+    },
+}
+ON = {"WillReplace": True}
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        "SCRATCH_1",
+        {"Ref": "Type"},
+        {"Fn::FindInMap": ["Types", "dev", "Type"]},
+        {"Fn::If": ["Old", "SCRATCH_1", "SCRATCH_2"]},
+    ],
+)
+def test_a_circumstance_that_a_function_states(stated: Any) -> None:
+    def of(capacity: int) -> Assembly:
+        configuration = {"DeploymentType": stated}
+        return one({"A": resource(LUSTRE, StorageCapacity=capacity, LustreConfiguration=configuration)}, **GIVEN)
+
+    assert found(of(1200), of(2400)).effect is Effect.REFUSED
+
+
+@pytest.mark.parametrize(
+    ("policy", "is_replaced"),
+    [
+        ({"AutoScalingReplacingUpdate": ON}, True),
+        ({"AutoScalingReplacingUpdate": {"WillReplace": {"Fn::If": ["Old", True, False]}}}, True),
+        ({"AutoScalingReplacingUpdate": {"WillReplace": {"Fn::If": ["Old", False, True]}}}, False),
+        # what only the deployment knows may be
+        ({"AutoScalingReplacingUpdate": {"WillReplace": {"Fn::If": ["Asked", True, False]}}}, True),
+        ({"AutoScalingReplacingUpdate": {"Fn::If": ["Asked", ON, {"Ref": "AWS::NoValue"}]}}, True),
+        ({"Fn::If": ["Asked", {"AutoScalingReplacingUpdate": ON}, {"Ref": "AWS::NoValue"}]}, True),
+        ({"Fn::If": ["Old", {"Ref": "AWS::NoValue"}, {"AutoScalingReplacingUpdate": ON}]}, False),
+    ],
+)
+def test_an_update_policy_that_a_condition_states(policy: Any, *, is_replaced: bool) -> None:
+    def of(version: str) -> Assembly:
+        template = {"LaunchTemplateId": "lt", "Version": version}
+        group_ = resource("AWS::AutoScaling::AutoScalingGroup", {"UpdatePolicy": policy}, LaunchTemplate=template)
+        return one({"A": group_}, **GIVEN)
+
+    assert (found(of("1"), of("2")).effect is Effect.REPLACED) is is_replaced
+
+
+@pytest.mark.parametrize(
+    ("autoscaling", "effect"),
+    [
+        ({"Mode": "Enable"}, Effect.UNKNOWN),
+        ({"Fn::If": ["Old", {"Mode": "Enable"}, {"Ref": "AWS::NoValue"}]}, Effect.UNKNOWN),
+        ({"Fn::If": ["Asked", {"Mode": "Enable"}, {"Ref": "AWS::NoValue"}]}, Effect.UNKNOWN),
+        ({"Fn::If": ["Old", {"Ref": "AWS::NoValue"}, {"Mode": "Enable"}]}, Effect.IN_PLACE),
+    ],
+)
+def test_a_cluster_that_a_condition_lets_karpenter_scale(autoscaling: Any, effect: Effect) -> None:
+    def of(tag: str) -> Assembly:
+        tags, items = [{"Key": "a", "Value": tag}], [group(InstanceCount=0)]
+        return one({"A": resource(CLUSTER, AutoScaling=autoscaling, Tags=tags, InstanceGroups=items)}, **GIVEN)
+
+    assert found(of("a"), of("b")).effect is effect
+
+
 def test_groups_that_cannot_be_distinguished_are_unknown() -> None:
     changed = updated(CLUSTER, groups(group(), group()), groups(group()))
     assert changed.effect is Effect.UNKNOWN

@@ -137,7 +137,7 @@ class Happened:
         changes = [each for each in changes if not _is_whole_group(resource, each)]
         if not changes:
             return
-        known = circumstances_of(resource, self.deployed, resource)
+        known = circumstances_of(self.deployed, resource, self.deployed, resource)
         judged = [judge(self.deployed, self.deployed, resource.type, each, known) for each in changes]
         places = {self.redactor.place(each.path) for each in changes}
         self.updates.append(

@@ -308,7 +308,7 @@ class _Review:
             )
             judged = Judged(Effect.UNKNOWN, reason, None)
             entry.findings.append(Found(("Condition",), before_text, after_text, judged))
-        circumstances = circumstances_of(before, self.head, after)
+        circumstances = circumstances_of(self.base, before, self.head, after)
         for each in change.properties:
             self._judge(entry, each, circumstances)
         if AUTOSCALED in circumstances and change.properties:
@@ -464,7 +464,9 @@ class _Review:
                 if steps in told or not (name in changed or name in of_stack or is_updated):
                     continue
                 change = PropertyChange(steps=steps, before=Unknown(name), after=Unknown(name))
-                judged = judge(self.base, self.head, user.type, change, circumstances_of(before, self.head, user))
+                judged = judge(
+                    self.base, self.head, user.type, change, circumstances_of(self.base, before, self.head, user)
+                )
                 if judged.effect is Effect.IN_PLACE:
                     continue
                 told.add(steps)
@@ -557,7 +559,7 @@ class _Review:
         before, after = entry.before, entry.after
         assert before is not None  # noqa: S101 - _follow(): both sides are there
         assert after is not None  # noqa: S101
-        return circumstances_of(before, self.head, after)
+        return circumstances_of(self.base, before, self.head, after)
 
     def _check_clusters(self) -> None:
         """Judge resources on an EKS cluster: they are deleted with the cluster, whatever their DeletionPolicy is."""

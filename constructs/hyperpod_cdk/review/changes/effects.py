@@ -17,7 +17,7 @@ from hyperpod_cdk.templates.assembly import Assembly, Resource
 from hyperpod_cdk.templates.difference import MACRO as TRANSFORM
 from hyperpod_cdk.templates.difference import MISSING, PropertyChange
 from hyperpod_cdk.templates.groups import SECURITY_GROUP
-from hyperpod_cdk.templates.values import Reference, Unknown, plain, resolve
+from hyperpod_cdk.templates.values import Reference, Unknown, plain, resolve, resolved_properties
 
 SCHEMA: Final = "CloudFormation schema"
 MACRO: Final = "https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/template-macros.html"
@@ -118,32 +118,34 @@ def _is_of_macro(change: PropertyChange) -> bool:
     return any(TRANSFORM in plain(each) for each in (change.before, change.after) if each is not MISSING)
 
 
-def circumstances_of(before: Resource, head: Assembly, after: Resource) -> frozenset[str]:
+def circumstances_of(base: Assembly, before: Resource, head: Assembly, after: Resource) -> frozenset[str]:
     """Return the circumstances of the table that apply to changes between a resource's two versions."""
     properties = before.properties
-    kind = str(properties.get("FileSystemType", "LUSTRE")) if before.type == _FILE_SYSTEM else ""
+    # a parameter, a mapping or a condition may state them
+    was, will_be = _resolved(base, before), _resolved(head, after)
+    policy = resolve(head, after.stack, after.body.get("UpdatePolicy"))
+    kind = str(was.get("FileSystemType", "LUSTRE")) if before.type == _FILE_SYSTEM else ""
     found = {
-        "files kept": before.type == _DEPLOYMENT and _is_on(properties.get("RetainOnDelete", True)),
+        "files kept": before.type == _DEPLOYMENT and _is_on(was.get("RetainOnDelete", True)),
         "Windows": kind == "WINDOWS",
         "ONTAP": kind == "ONTAP",
         "OpenZFS": kind == "OPENZFS",
-        "SCRATCH_1": _below(properties, "LustreConfiguration", "DeploymentType") == "SCRATCH_1",
-        "EFA": _is_on(_below(properties, "LustreConfiguration", "EfaEnabled")),
+        "SCRATCH_1": _below(was, "LustreConfiguration", "DeploymentType") == "SCRATCH_1",
+        "EFA": _is_on(_below(was, "LustreConfiguration", "EfaEnabled")),
         "no such size": kind == "LUSTRE" and _is_no_size(resolve(head, after.stack, after.properties)),
-        "with storage": kind == "LUSTRE" and _storage_changes(before, head, after),
+        "with storage": kind == "LUSTRE" and _storage_changes(was, will_be),
         "both closed": before.type == EKS and _is_closed(resolve(head, after.stack, after.properties)),
-        PRUNED: before.type == _MANIFEST and bool(properties.get("PruneLabel")),
-        AUTOSCALED: before.type == CLUSTER and _below(properties, "AutoScaling", "Mode") not in (None, "Disable"),
-        "on an instance": before.type == _ADDRESS and bool(properties.get("InstanceId")),
-        "rolling": _policy_of(after, "AutoScalingRollingUpdate") is not None,
-        "replacing": _is_on((_policy_of(after, "AutoScalingReplacingUpdate") or {}).get("WillReplace")),
-        "in place upgrade": _is_on(_policy_of(after, "EnableVersionUpgrade")),
-        "online resharding": _is_on(_policy_of(after, "UseOnlineResharding")),
-        "Aurora": before.type == _DB_CLUSTER and str(after.properties.get("Engine", "aurora")).startswith("aurora"),
-        "Multi-AZ": before.type == _DB_INSTANCE and _is_on(after.properties.get("MultiAZ")),
-        "major not allowed": before.type == _DB_INSTANCE
-        and _asks_for_another_major(properties, resolve(head, after.stack, after.properties)),
-        "one minor at a time": before.type == _ADDON and after.properties.get("AddonName") in _MINOR_BY_MINOR,
+        PRUNED: before.type == _MANIFEST and bool(was.get("PruneLabel")),
+        AUTOSCALED: before.type == CLUSTER and _part_of(was.get("AutoScaling"), "Mode") not in (None, "Disable"),
+        "on an instance": before.type == _ADDRESS and bool(was.get("InstanceId")),
+        "rolling": _part_of(policy, "AutoScalingRollingUpdate") is not None,
+        "replacing": _may_be_on(_part_of(_part_of(policy, "AutoScalingReplacingUpdate"), "WillReplace")),
+        "in place upgrade": _is_on(_part_of(policy, "EnableVersionUpgrade")),
+        "online resharding": _is_on(_part_of(policy, "UseOnlineResharding")),
+        "Aurora": before.type == _DB_CLUSTER and str(will_be.get("Engine", "aurora")).startswith("aurora"),
+        "Multi-AZ": before.type == _DB_INSTANCE and _is_on(will_be.get("MultiAZ")),
+        "major not allowed": before.type == _DB_INSTANCE and _asks_for_another_major(was, will_be),
+        "one minor at a time": before.type == _ADDON and will_be.get("AddonName") in _MINOR_BY_MINOR,
         "locks out": before.type in _CUSTOMER_KEYS and _locks_out(properties, after.properties),
         "by the internet alone": before.type == EKS and not _is_private(resolve(head, after.stack, after.properties)),
         "in a row": before.type == _ALARM and not {"DatapointsToAlarm"} & {*properties, *after.properties},
@@ -316,16 +318,26 @@ def allows_everything_out(group: Any) -> bool:
     )
 
 
-def _policy_of(resource: Resource, name: str) -> Any:
-    """Return the value of a resource's UpdatePolicy by its name, None if it has none."""
-    policy = resource.body.get("UpdatePolicy")
-    return policy.get(name) if isinstance(policy, dict) else None
+def _resolved(assembly: Assembly, resource: Resource) -> Mapping[str, Any]:
+    """Return the resolved properties of a resource, none if only the deployment knows them."""
+    found = resolved_properties(assembly, resource)
+    return found if isinstance(found, dict) else {}
 
 
-def _storage_changes(before: Resource, head: Assembly, after: Resource) -> bool:
+def _part_of(value: Any, name: str) -> Any:
+    """Return a part of a resolved value by its name; of one that only the deployment knows, the value itself."""
+    if isinstance(value, dict):
+        return value.get(name)
+    return value if isinstance(value, Unknown) else None
+
+
+def _may_be_on(value: Any) -> bool:
+    return _is_on(value) or isinstance(value, Unknown)
+
+
+def _storage_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     """Whether the capacity of a file system certainly changes."""
-    wanted = resolve(head, after.stack, after.properties)
-    capacities = [_whole(each.get("StorageCapacity")) for each in (before.properties, wanted) if isinstance(each, dict)]
+    capacities = [_whole(each.get("StorageCapacity")) for each in (before, after)]
     return len(set(capacities)) > 1 and None not in capacities
 
 
