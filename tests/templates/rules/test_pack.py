@@ -1090,6 +1090,175 @@ def test_what_rules_find_together(changes: tuple[Change, ...], said: list[tuple[
     assert found == said
 
 
+def with_groups_of_its_own(*names: str) -> Change:
+    """Security groups without rules of their own."""
+    made = {name: {"Type": "AWS::EC2::SecurityGroup", "Properties": {"VpcId": {"Ref": "Vpc"}}} for name in names}
+    return lambda resources: resources.update(made)
+
+
+def security_groups(*, of_cluster: list[Any], of_nodes: list[Any]) -> Change:
+    def change(resources: Resources) -> None:
+        resources["Pod"]["Properties"]["VpcConfig"]["SecurityGroupIds"] = of_cluster
+        group(resources)["OverrideVpcConfig"]["SecurityGroupIds"] = of_nodes
+
+    return change
+
+
+def in_a_third_zone(resources: Resources) -> None:
+    resources["Third"] = deepcopy(resources["Far"])
+    resources["Third"]["Properties"].update(CidrBlock="10.0.4.0/23", AvailabilityZoneId="use1-az6")
+    resources["Files"]["Properties"]["SubnetIds"] = [{"Ref": "Third"}]
+
+
+FAR = {"SecurityGroupIds": [{"Ref": "Sg"}], "Subnets": [{"Ref": "Far"}]}
+EFA_OF_CLUSTER = "Properties.VpcConfig.SecurityGroupIds"
+EFA_OF_NODES = "Properties.InstanceGroups.0.OverrideVpcConfig.SecurityGroupIds"
+
+
+@row_by_row(
+    "changes, said",
+    [
+        pytest.param(
+            (with_groups_of_its_own("Z"), security_groups(of_cluster=["sg-1"], of_nodes=[{"Ref": "Z"}])),
+            [("efa-security-group", EFA_OF_NODES, "Z")] * 2,
+            id="groups from elsewhere hide no others",
+        ),
+        pytest.param(
+            (security_groups(of_cluster=[], of_nodes=[{"Ref": "Sg"}]),),
+            [("efa-security-group", EFA_OF_CLUSTER, "no security group")] * 2,
+            id="no group",
+        ),
+        pytest.param(
+            (
+                with_groups_of_its_own("Z", "A"),
+                security_groups(of_cluster=[{"Ref": "Z"}, {"Ref": "Sg"}], of_nodes=[{"Ref": "Z"}, {"Ref": "A"}]),
+            ),
+            [("efa-security-group", EFA_OF_NODES, "A, Z")] * 2,
+            id="one of the groups is enough",
+        ),
+        *(
+            pytest.param(
+                (change,),
+                [("efa-security-group", place, "Sg") for place in (EFA_OF_CLUSTER, EFA_OF_NODES)],
+                id=f"a rule that is not of all traffic with itself {number}",
+            )
+            for number, change in enumerate(
+                (
+                    setting("EfaIn", IpProtocol="tcp"),
+                    setting("EfaIn", SourceSecurityGroupId="sg-1"),
+                    without("EfaIn", "SourceSecurityGroupId"),
+                    setting("EfaOut", IpProtocol=6),
+                )
+            )
+        ),
+        *(
+            pytest.param(
+                (
+                    setting(
+                        "Sg",
+                        SecurityGroupIngress=[
+                            {"IpProtocol": "tcp", "CidrIp": "10.0.0.0/8"},
+                            "no rule",
+                            {**rule, "CidrIp": "0.0.0.0/0"},
+                        ],
+                    ),
+                ),
+                [("world-ingress", "Properties.SecurityGroupIngress.2.CidrIp", f"{ports} from 0.0.0.0/0")],
+                id=f"open {ports}",
+            )
+            for rule, ports in (
+                ({"IpProtocol": "tcp", "FromPort": 22, "ToPort": 22}, "tcp 22"),
+                ({"IpProtocol": "tcp", "FromPort": 1, "ToPort": 9}, "tcp 1-9"),
+                ({"IpProtocol": "tcp", "FromPort": 22, "ToPort": UNTOLD}, "tcp 22-${Asked}"),
+                ({"IpProtocol": "udp"}, "udp"),
+                ({"IpProtocol": -1, "FromPort": 1, "ToPort": 9}, "all traffic"),
+            )
+        ),
+        pytest.param(
+            (
+                setting(
+                    "Sg",
+                    SecurityGroupIngress=[
+                        {"IpProtocol": "tcp", "FromPort": 22, "ToPort": 22, "CidrIp": "0.0.0.0/0", "CidrIpv6": "::/0"}
+                    ],
+                ),
+            ),
+            [
+                ("world-ingress", "Properties.SecurityGroupIngress.0.CidrIp", "tcp 22 from 0.0.0.0/0"),
+                ("world-ingress", "Properties.SecurityGroupIngress.0.CidrIpv6", "tcp 22 from ::/0"),
+            ],
+            id="open in both kinds of addresses",
+        ),
+        *(
+            pytest.param(
+                (setting("S3", **properties),),
+                [] if serves else [("s3-gateway-endpoint", "Properties", "none")],
+                id=f"endpoint {properties}",
+            )
+            for properties, serves in (
+                ({"VpcEndpointType": "Gateway"}, True),
+                ({"VpcEndpointType": UNTOLD}, True),
+                ({"VpcEndpointType": "Interface"}, False),
+                ({"ServiceName": "com.amazonaws.us-east-1.dynamodb"}, False),
+                ({"ServiceName": "com.amazonaws.us-east-1.s3express"}, False),
+                ({"VpcId": "vpc-1"}, False),
+                ({"VpcId": UNTOLD}, True),
+            )
+        ),
+        pytest.param(
+            (
+                another_group(InstanceType="ml.m5.xlarge", InstanceCount=1, OverrideVpcConfig=FAR),
+                setting("Files", SubnetIds=[{"Ref": "Far"}]),
+            ),
+            [
+                (
+                    "lustre-zone",
+                    "Properties.SubnetIds",
+                    "use1-az4: traffic between zones is slower, charged, and never EFA",
+                )
+            ],
+            id="files near the nodes without accelerators",
+        ),
+        pytest.param(
+            (another_group(OverrideVpcConfig=FAR), setting("Files", SubnetIds=[{"Ref": "Far"}])),
+            [],
+            id="files near one of two groups",
+        ),
+        pytest.param(
+            (
+                setting(
+                    "Sg",
+                    SecurityGroupEgress=[
+                        {"IpProtocol": "-1", "CidrIp": "10.0.0.0/8"},
+                        {"IpProtocol": "-1", "CidrIp": "0.0.0.0/0"},
+                    ],
+                ),
+            ),
+            [
+                (
+                    "kept-egress",
+                    "Properties.SecurityGroupEgress.1",
+                    "also EfaOut: CloudFormation removes the one rule before it creates the other",
+                )
+            ],
+            id="a rule for all traffic behind another one",
+        ),
+    ],
+)
+def test_what_rules_find_in_a_network(changes: tuple[Change, ...], said: list[tuple[str, str, str]]) -> None:
+    found = [
+        (rule, place, message.partition(", got ")[2].partition("; ")[0])
+        for rule, _, _, place, message in spots(changed(*changes))
+    ]
+    assert found == said
+
+
+def test_files_far_from_several_groups_are_told_all_of_them() -> None:
+    ((rule, _, resource, _, message),) = spots(changed(another_group(OverrideVpcConfig=FAR), in_a_third_zone))
+    assert (rule, resource) == ("lustre-zone", "Files")
+    assert message.startswith("must be in a zone of its nodes, use1-az4, use1-az5 (gpu, more), got use1-az6: ")
+
+
 def test_a_version_that_eks_no_longer_runs_is_named_for_every_cluster() -> None:
     found = spots(changed(without("Eks", "Version"), another_cluster(Version="1.29")))
     assert [(rule, resource, place) for rule, _, resource, place, _ in found] == [
