@@ -110,8 +110,15 @@ def test_short_forms_are_what_people_write() -> None:
     )
 
 
+def test_members_keep_their_order_and_texts_their_letters() -> None:
+    text = template_yaml({"Resources": {"B": {"Type": "T", "Properties": {"Z": "grün", "A": {"Y": 1, "X": 2}}}}})
+    assert text == (
+        "Resources:\n  B:\n    Type: T\n    Properties:\n      Z: grün\n      A:\n        Y: 1\n        X: 2\n"
+    )
+
+
 def test_a_folder_holds_exactly_the_texts(tmp_path: Path) -> None:
-    folder = tmp_path / "prod"
+    folder = tmp_path / "synthesized" / "prod"
     assert write_files(folder, {"a.yaml": "1\n", "b.yaml": "2\n"}) == ["a.yaml", "b.yaml"]
     assert write_files(folder, {"a.yaml": "1\n", "c.yaml": "3\n"}) == ["b.yaml", "c.yaml"]
     assert differing_files(folder, {"a.yaml": "2\n", "c.yaml": "3\n"}) == ["a.yaml"]

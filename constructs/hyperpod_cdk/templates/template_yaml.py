@@ -29,7 +29,7 @@ _BASE = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 def template_yaml(template: Mapping[str, Any]) -> str:
     """Return a template as YAML that ``read_template`` reads back to the same data."""
-    text: str = yaml.dump(dict(template), Dumper=_Dumper, sort_keys=False, width=_WIDTH, allow_unicode=True)
+    text: str = yaml.dump(dict(template), Dumper=_Dumper, width=_WIDTH, allow_unicode=True)
     return text
 
 

@@ -1253,6 +1253,19 @@ def test_what_rules_find_in_a_network(changes: tuple[Change, ...], said: list[tu
     assert found == said
 
 
+def test_a_separate_rule_before_its_group_hides_nothing() -> None:
+    open_out = [{"IpProtocol": "-1", "CidrIp": "0.0.0.0/0"}]
+    resources = changed(setting("Sg", SecurityGroupEgress=open_out))
+    found = spots({"EfaOut": resources.pop("EfaOut"), **resources})
+    assert [(rule, resource) for rule, _, resource, _, _ in found] == [("kept-egress", "Sg")]
+
+
+def test_nodes_whose_number_is_not_told_take_no_addresses_for_certain() -> None:
+    ((rule, _, _, _, message),) = spots(changed(of_group(InstanceCount=7), another_group(InstanceCount=UNTOLD)))
+    assert rule == "node-subnet-size"
+    assert message.startswith("must have addresses for its nodes, 567 (gpu 567), got 10.0.0.0/23 with 507, ")
+
+
 def test_files_far_from_several_groups_are_told_all_of_them() -> None:
     ((rule, _, resource, _, message),) = spots(changed(another_group(OverrideVpcConfig=FAR), in_a_third_zone))
     assert (rule, resource) == ("lustre-zone", "Files")
