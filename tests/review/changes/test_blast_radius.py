@@ -796,11 +796,12 @@ def test_an_update_policy_that_a_condition_states(policy: Any, *, is_replaced: b
     ],
 )
 def test_a_cluster_that_a_condition_lets_karpenter_scale(autoscaling: Any, effect: Effect) -> None:
-    def of(tag: str) -> Assembly:
-        tags, items = [{"Key": "a", "Value": tag}], [group(InstanceCount=0)]
+    def of(tag: str, count: Any) -> Assembly:
+        tags, items = [{"Key": "a", "Value": tag}], [group(InstanceCount=count)]
         return one({"A": resource(CLUSTER, AutoScaling=autoscaling, Tags=tags, InstanceGroups=items)}, **GIVEN)
 
-    assert found(of("a"), of("b")).effect is effect
+    for count in (0, {"Fn::If": ["Old", 0, 2]}):
+        assert found(of("a", count), of("b", count)).effect is effect
 
 
 def test_groups_that_cannot_be_distinguished_are_unknown() -> None:

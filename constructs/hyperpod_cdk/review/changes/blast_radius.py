@@ -312,7 +312,8 @@ class _Review:
         for each in change.properties:
             self._judge(entry, each, circumstances)
         if AUTOSCALED in circumstances and change.properties:
-            for steps, judged in instance_group_effects.sent_as_none(before, after):
+            sides = resolved_properties(self.base, before), resolved_properties(self.head, after)
+            for steps, judged in instance_group_effects.sent_as_none(*sides):
                 entry.findings.append(Found(steps, "0", "0", judged, f"instance group {steps[1].strip('[]')}"))
         entry.findings += [self._attribute(each, after) for each in change.attributes if each.steps != ("Condition",)]
         if not entry.findings:

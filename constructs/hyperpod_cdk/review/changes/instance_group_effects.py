@@ -10,7 +10,7 @@ from hyperpod_cdk.catalog import updates
 from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.review.changes.effects import CLUSTER, GROUPS, RESTRICTED, Judged, is_read
 from hyperpod_cdk.review.model import Effect
-from hyperpod_cdk.templates.assembly import Assembly, Resource
+from hyperpod_cdk.templates.assembly import Assembly
 from hyperpod_cdk.templates.difference import MISSING, PropertyChange
 from hyperpod_cdk.templates.values import plain
 
@@ -65,11 +65,14 @@ def whole_groups(
             yield WholeGroup(steps, text, None), judged
 
 
-def sent_as_none(before: Resource, after: Resource) -> Iterator[tuple[tuple[str, ...], Judged]]:
-    """Judge the groups of an autoscaled cluster that stay and have 0 nodes in its template: any update sends that 0."""
+def sent_as_none(before: Any, after: Any) -> Iterator[tuple[tuple[str, ...], Judged]]:
+    """Judge the groups of an autoscaled cluster that stay and have 0 nodes in its template: any update sends that 0.
+
+    ``before`` and ``after`` are the cluster's resolved properties.
+    """
     # Karpenter does not scale restricted groups
     name = GROUPS[0]
-    stated, told = (_by_name(each.properties.get(name)) for each in (before, after))
+    stated, told = (_by_name(each.get(name) if isinstance(each, dict) else None) for each in (before, after))
     for group, item in told.items():
         if group in stated and _is_none(stated[group]) and _is_none(item):
             reason = "this update sends 0 for a group to which Karpenter may have added nodes; whether they stay"
