@@ -431,8 +431,8 @@ def _paths(path: str) -> list[str]:
     if path.endswith("{lustre-replaced}"):
         rule = create_only.update_rule("AWS::FSx::FileSystem")
         of_lustre: list[str] = _data.load("lustre")["replacement_properties"]
-        top = {each[0] for each in rule.create_only} if rule else set()
-        return [path.replace("{lustre-replaced}", name) for name in of_lustre if name not in top]
+        at_the_top = rule.create_only if rule else ()
+        return [path.replace("{lustre-replaced}", name) for name in of_lustre if (name,) not in at_the_top]
     return [path.replace("{groups}", group) for group in groups] if "{groups}" in path else [path]
 
 
