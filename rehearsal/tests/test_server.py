@@ -355,7 +355,7 @@ class TestProtocol:
 
 
 @pytest.fixture
-def synthesised(tmp_path: Path) -> Callable[..., Path]:
+def synthesized(tmp_path: Path) -> Callable[..., Path]:
     """A cloud assembly of one small stack: a bucket, a role that may read it, and a parameter."""
     import aws_cdk as cdk  # noqa: PLC0415 - a second to import, for the slow test only
     from aws_cdk import aws_iam as iam  # noqa: PLC0415 - as above
@@ -388,7 +388,7 @@ def synthesised(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.mark.examples
 @pytest.mark.slow
-def test_the_real_cli(project: Path, tmp_path: Path, synthesised: Callable[..., Path]) -> None:
+def test_the_real_cli(project: Path, tmp_path: Path, synthesized: Callable[..., Path]) -> None:
     cli = project / "node_modules" / "aws-cdk" / "bin" / "cdk"
     node = packaged_node()
     if node is None or not cli.exists():
@@ -417,19 +417,19 @@ def test_the_real_cli(project: Path, tmp_path: Path, synthesised: Callable[..., 
         return done.stdout + done.stderr
 
     def deploy(value: str, *, ok: bool = True, **options: str) -> str:
-        app = str(synthesised(value, **options))
+        app = str(synthesized(value, **options))
         return cdk("deploy", "--app", app, "--require-approval", "never", ok=ok)
 
     ssm = server.client("ssm")
     assert "bootstrapped" in cdk("bootstrap", f"aws://{ACCOUNT}/{REGION}")
     assert "CREATE_COMPLETE" in deploy("one")
-    assert "└─ [+] two" in cdk("diff", "--app", str(synthesised("two")))
+    assert "└─ [+] two" in cdk("diff", "--app", str(synthesized("two")))
     refused = deploy("three", tier="Huge", ok=False)
     assert "#/Tier: Huge is not a valid enum value" in refused
     stacks = server.client("cloudformation").describe_stacks(StackName="Small")["Stacks"]
     assert stacks[0]["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
     assert ssm.get_parameter(Name="/small")["Parameter"]["Value"] == "one"
-    cdk("destroy", "--app", str(synthesised("one")), "--force")
+    cdk("destroy", "--app", str(synthesized("one")), "--force")
     assert [stack["StackName"] for stack in server.client("cloudformation").describe_stacks()["Stacks"]] == [
         "CDKToolkit"
     ]
