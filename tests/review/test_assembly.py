@@ -362,6 +362,15 @@ def test_yaml_with_short_forms() -> None:
 TWICE = "has the key '{}' twice in one object; it is uncertain which one counts"
 
 
+def test_a_short_form_of_every_kind_of_value() -> None:
+    text = "Resources: {A: {Type: T, Properties: {P: !Ref B, Q: !Or [a, b], R: !Transform {Name: M, Parameters: [c]}}}}"
+    assert parse_template(text, "t")["Resources"]["A"]["Properties"] == {
+        "P": {"Ref": "B"},
+        "Q": {"Fn::Or": ["a", "b"]},
+        "R": {"Fn::Transform": {"Name": "M", "Parameters": ["c"]}},
+    }
+
+
 @row_by_row(
     "text, said",
     [

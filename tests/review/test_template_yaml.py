@@ -117,6 +117,20 @@ def test_members_keep_their_order_and_texts_their_letters() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("argument", "text"),
+    [
+        (["Nested", "Outputs.Name"], "A: !GetAtt Nested.Outputs.Name\n"),
+        # the first dot of a short form is behind the resource
+        (["My.Role", "Arn"], "A:\n  Fn::GetAtt:\n  - My.Role\n  - Arn\n"),
+        (["Role"], "A:\n  Fn::GetAtt:\n  - Role\n"),
+        (["Role", 1], "A:\n  Fn::GetAtt:\n  - Role\n  - 1\n"),
+    ],
+)
+def test_attributes_in_their_short_form(argument: list[Any], text: str) -> None:
+    assert template_yaml({"A": {"Fn::GetAtt": argument}}) == text
+
+
 def test_a_folder_holds_exactly_the_texts(tmp_path: Path) -> None:
     folder = tmp_path / "synthesized" / "prod"
     assert write_files(folder, {"a.yaml": "1\n", "b.yaml": "2\n"}) == ["a.yaml", "b.yaml"]

@@ -225,3 +225,4 @@ def test_places_of_bootstrap(kind: str, publishing: str, *, expected: bool) -> N
     by = f"arn:aws:iam::{ACCOUNT}:role/cdk-x1-{publishing}-publishing-role-{ACCOUNT}-{REGION}"
     place = Destination(f"cdk-x1-{kind}-{ACCOUNT}-{REGION}", REGION, by)
     assert is_usual("assets", (place,), account=ACCOUNT, region=REGION) is expected
+    assert not is_usual("another", (place,), account=ACCOUNT, region=REGION)

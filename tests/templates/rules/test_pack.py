@@ -209,6 +209,18 @@ def test_what_stacks_import_of_each_other_is_exported(
         assert said == [("imports-are-exported", Severity.ERROR, "prod-platform", "Queue", message)]
 
 
+def test_an_import_of_others_hides_none_that_is_missing() -> None:
+    storage = Stack(name="prod-storage", template={"Resources": {}, "Outputs": {}})
+    resources = {
+        name: importing(imported)["Queue"]
+        for name, imported in (("A", "prod-shared:Key"), ("B", "prod-storage:Other"), ("C", "prod-storage:Other"))
+    }
+    platform = Stack(name="prod-platform", template={"Resources": resources})
+    found = problems(Assembly(environment="prod", stacks=(storage, platform)), engine=lambda _: ())
+    # once, where it is imported first
+    assert [(each.rule, each.logical_id) for each in found] == [("imports-are-exported", "B")]
+
+
 @row_by_row(
     "egress",
     [
@@ -1123,6 +1135,22 @@ EFA_OF_NODES = "Properties.InstanceGroups.0.OverrideVpcConfig.SecurityGroupIds"
             [("efa-security-group", EFA_OF_NODES, "Z")] * 2,
             id="groups from elsewhere hide no others",
         ),
+        *(
+            pytest.param((change,), [], id=f"a rule that may be of all traffic with itself {number}")
+            for number, change in enumerate(
+                (
+                    setting("EfaIn", GroupId=UNTOLD),
+                    setting("EfaIn", SourceSecurityGroupId=UNTOLD),
+                    setting("EfaIn", GroupId=UNTOLD, SourceSecurityGroupId=UNTOLD),
+                    in_turn(
+                        lambda r: r.pop("EfaIn"),
+                        setting(
+                            "Sg", SecurityGroupIngress=[{"IpProtocol": "-1", "SourceSecurityGroupId": {"Ref": "Sg"}}]
+                        ),
+                    ),
+                )
+            )
+        ),
         pytest.param(
             (security_groups(of_cluster=[], of_nodes=[{"Ref": "Sg"}]),),
             [("efa-security-group", EFA_OF_CLUSTER, "no security group")] * 2,
@@ -1147,6 +1175,16 @@ EFA_OF_NODES = "Properties.InstanceGroups.0.OverrideVpcConfig.SecurityGroupIds"
                     setting("EfaIn", IpProtocol="tcp"),
                     setting("EfaIn", SourceSecurityGroupId="sg-1"),
                     without("EfaIn", "SourceSecurityGroupId"),
+                    in_turn(with_groups_of_its_own("Z"), setting("EfaIn", GroupId={"Ref": "Z"})),
+                    # of a rule of which one side is not told, the other one is
+                    in_turn(
+                        with_groups_of_its_own("Z"),
+                        setting("EfaIn", GroupId=UNTOLD, SourceSecurityGroupId={"Ref": "Z"}),
+                    ),
+                    in_turn(
+                        with_groups_of_its_own("Z"),
+                        setting("EfaIn", GroupId={"Ref": "Z"}, SourceSecurityGroupId=UNTOLD),
+                    ),
                     setting("EfaOut", IpProtocol=6),
                 )
             )
