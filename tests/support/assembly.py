@@ -19,6 +19,7 @@ import yaml
 
 from hyperpod_cdk import HyperPodChart
 from hyperpod_cdk.config import Environment, LoadedEnvironment, load_environment
+from hyperpod_cdk.templates.values import is_function
 from hyperpod_cdk_stacks.app import build, new_app
 from hyperpod_cdk_stacks.environment import HyperPodEnvironment
 
@@ -215,3 +216,14 @@ def _references(resource: dict[str, Any]) -> set[str]:
         elif isinstance(value, str):
             found |= {name.partition(".")[0] for name in re.findall(r"\$\{([^!}]+)\}", value)}
     return found
+
+
+def by_mapping(value: Any, stated: dict[str, Any]) -> Any:
+    """State each value below by a mapping, which ``stated`` gets."""
+    if isinstance(value, list):
+        return [by_mapping(each, stated) for each in value]
+    if isinstance(value, dict):
+        return value if is_function(value) else {key: by_mapping(each, stated) for key, each in value.items()}
+    key = f"Value{len(stated)}"
+    stated[key] = {"Is": value}
+    return {"Fn::FindInMap": ["Stated", key, "Is"]}

@@ -20,7 +20,7 @@ from hyperpod_cdk.review.model import BlastRadius, Effect, PropertyEffect, Resou
 from hyperpod_cdk.templates.assembly import EMPTY, Assembly, Stack, read_assembly
 from hyperpod_cdk.templates.difference import MISSING, PropertyChange, apart, compare
 from hyperpod_cdk_rehearsal.embedded.cloudformation.provision import Provisioner
-from tests.support.assembly import ENVIRONMENTS, shipped
+from tests.support.assembly import ENVIRONMENTS, by_mapping, shipped
 from tests.support.schemas import resource_schema
 from tests.support.tables import row_by_row
 
@@ -152,207 +152,218 @@ def test_a_property_of_an_instance_group(name: str, before: Any, after: Any, eff
     assert changed.summary.startswith("Instance group h100: ")
 
 
-@row_by_row(
-    "resource_type, before, after, effect",
-    [
-        (CLUSTER, {"ClusterName": "a"}, {"ClusterName": "b"}, Effect.REPLACED),
-        (CLUSTER, {"VpcConfig": {"Subnets": ["a"]}}, {"VpcConfig": {"Subnets": ["a", "b"]}}, Effect.REPLACED),
-        (CLUSTER, {"Orchestrator": {"Eks": {"ClusterArn": "a"}}}, {}, Effect.REPLACED),
-        (CLUSTER, {"NodeRecovery": "Automatic"}, {"NodeRecovery": "None"}, Effect.IN_PLACE),
-        (CLUSTER, {}, {"NodeProvisioningMode": "Continuous"}, Effect.UNKNOWN),
-        (CLUSTER, {}, {"AutoScaling": {"Mode": "Enable"}}, Effect.IN_PLACE),
-        (CLUSTER, {"ClusterRole": "a"}, {"ClusterRole": "b"}, Effect.IN_PLACE),
-        (
-            CLUSTER,
-            {"ClusterRole": "a", "AutoScaling": {"Mode": "Enable"}},
-            {"ClusterRole": "b", "AutoScaling": {"Mode": "Enable"}},
-            Effect.REFUSED,
-        ),
-        (
-            CLUSTER,
-            {"ClusterRole": "a", "AutoScaling": {"Mode": "Disable"}},
-            {"ClusterRole": "b", "AutoScaling": {"Mode": "Disable"}},
-            Effect.IN_PLACE,
-        ),
-        # it goes along with autoscaling, which nobody refuses
-        (CLUSTER, {"ClusterRole": "a", "AutoScaling": {"Mode": "Enable"}}, {}, Effect.UNKNOWN),
-        (CLUSTER, {}, {"Tags": [{"Key": "a", "Value": "b"}]}, Effect.IN_PLACE),
-        (EKS, {"Version": "1.33"}, {"Version": "1.34"}, Effect.IN_PLACE),
-        (EKS, {"Version": "1.9"}, {"Version": "1.10"}, Effect.IN_PLACE),
-        (EKS, {"Version": "1.33"}, {"Version": "1.35"}, Effect.REFUSED),
-        (EKS, {"Version": "1.33"}, {"Version": "1.32"}, Effect.REFUSED),
-        (EKS, {}, {"Version": "1.32"}, Effect.UNKNOWN),
-        (EKS, {}, {"EncryptionConfig": [{"Resources": ["secrets"]}]}, Effect.REPLACED),
-        (EKS, {"RoleArn": "a"}, {"RoleArn": "b"}, Effect.REPLACED),
-        (
-            EKS,
-            {"ResourcesVpcConfig": {"SubnetIds": ["a"]}},
-            {"ResourcesVpcConfig": {"SubnetIds": ["b"]}},
-            Effect.IN_PLACE,
-        ),
-        (
-            EKS,
-            {"AccessConfig": {"AuthenticationMode": "CONFIG_MAP"}},
-            {"AccessConfig": {"AuthenticationMode": "API"}},
-            Effect.REFUSED,
-        ),
-        (EKS, {}, {"AccessConfig": {"AuthenticationMode": "API_AND_CONFIG_MAP"}}, Effect.IN_PLACE),
-        # Auto Mode ends with all of its nodes
-        (EKS, {"ComputeConfig": {"Enabled": True}}, {"ComputeConfig": {"Enabled": False}}, Effect.INTERRUPTED),
-        (EKS, {"ComputeConfig": {"Enabled": True}}, {}, Effect.UNKNOWN),
-        (EKS, {"ComputeConfig": {"Enabled": {"Ref": "P"}}}, {"ComputeConfig": {"Enabled": False}}, Effect.UNKNOWN),
-        (EKS, {}, {"ComputeConfig": {"Enabled": True, "NodePools": ["system"], "NodeRoleArn": "a"}}, Effect.IN_PLACE),
-        (EKS, {}, {"ComputeConfig": {"Enabled": False}}, Effect.IN_PLACE),
-        (EKS, {"ComputeConfig": {"NodeRoleArn": "a"}}, {"ComputeConfig": {"NodeRoleArn": "b"}}, Effect.REFUSED),
-        (
-            EKS,
-            {"ResourcesVpcConfig": {"ControlPlaneEgressMode": "CUSTOMER_ROUTED"}},
-            {"ResourcesVpcConfig": {"ControlPlaneEgressMode": "AWS_MANAGED"}},
-            Effect.REFUSED,
-        ),
-        (
-            EKS,
-            {"AccessConfig": {"AuthenticationMode": "API"}},
-            {"AccessConfig": {"AuthenticationMode": "API_AND_CONFIG_MAP"}},
-            Effect.REFUSED,
-        ),
-        # a whole mapping that comes counts by what is in it
-        (EKS, {}, {"AccessConfig": {"AuthenticationMode": "API"}}, Effect.REFUSED),
-        (EKS, {}, {"AccessConfig": {"BootstrapClusterCreatorAdminPermissions": True}}, Effect.REPLACED),
-        (EKS, {}, {"UpgradePolicy": {"SupportType": "STANDARD"}}, Effect.IN_PLACE),
-        (LUSTRE, {"StorageCapacity": 1200}, {"StorageCapacity": 2400}, Effect.IN_PLACE),
-        (LUSTRE, {"StorageCapacity": 2400}, {"StorageCapacity": 1200}, Effect.REFUSED),
-        (LUSTRE, {"StorageCapacity": 2400}, {"StorageCapacity": {"Ref": "Size"}}, Effect.UNKNOWN),
-        *(
-            (LUSTRE, {**of, "StorageCapacity": 2400}, {**of, "StorageCapacity": 4800}, effect)
-            for of, effect in FILE_SYSTEMS
-        ),
-        (LUSTRE, {"SubnetIds": ["a"]}, {"SubnetIds": ["b"]}, Effect.REPLACED),
-        (LUSTRE, {"KmsKeyId": "a"}, {}, Effect.REPLACED),
-        (LUSTRE, {"FileSystemTypeVersion": "2.12"}, {"FileSystemTypeVersion": "2.15"}, Effect.IN_PLACE),
-        (LUSTRE, {"FileSystemTypeVersion": "2.15"}, {"FileSystemTypeVersion": "2.12"}, Effect.REFUSED),
-        *(
-            (LUSTRE, {"LustreConfiguration": before}, {"LustreConfiguration": after}, effect)
-            for before, after, effect in [
-                ({"DeploymentType": "SCRATCH_2"}, {"DeploymentType": "PERSISTENT_2"}, Effect.REPLACED),
-                ({"CopyTagsToBackups": True}, {}, Effect.REPLACED),
-                ({"PerUnitStorageThroughput": 250}, {"PerUnitStorageThroughput": 125}, Effect.IN_PLACE),
-                (
-                    {"EfaEnabled": True, "PerUnitStorageThroughput": 250},
-                    {"EfaEnabled": True, "PerUnitStorageThroughput": 500},
-                    Effect.REFUSED,
-                ),
-                ({"ThroughputCapacity": 8000}, {"ThroughputCapacity": 4000}, Effect.REFUSED),
-                ({"EfaEnabled": False}, {"EfaEnabled": True}, Effect.REFUSED),
-                ({"MetadataConfiguration": {"Iops": 12000}}, {"MetadataConfiguration": {"Iops": 6000}}, Effect.REFUSED),
-                (
-                    {"MetadataConfiguration": {"Mode": "AUTOMATIC"}},
-                    {"MetadataConfiguration": {"Mode": "USER_PROVISIONED"}},
-                    Effect.IN_PLACE,
-                ),
-                ({"AutomaticBackupRetentionDays": 7}, {"AutomaticBackupRetentionDays": 30}, Effect.IN_PLACE),
-                ({"AutomaticBackupRetentionDays": 7}, {"AutomaticBackupRetentionDays": 0}, Effect.UNKNOWN),
-                ({"DataCompressionType": "NONE"}, {"DataCompressionType": "LZ4"}, Effect.IN_PLACE),
-                ({"ImportPath": "s3://a"}, {"ImportPath": "s3://b"}, Effect.REPLACED),
-            ]
-        ),
-        ("AWS::EKS::Addon", {"AddonVersion": "v1"}, {"AddonVersion": "v2"}, Effect.IN_PLACE),
-        ("AWS::EKS::Addon", {"AddonName": "a"}, {"AddonName": "b"}, Effect.REPLACED),
-        ("AWS::EKS::PodIdentityAssociation", {"RoleArn": "a"}, {"RoleArn": "b"}, Effect.IN_PLACE),
-        ("AWS::EKS::Nodegroup", {"ReleaseVersion": "1"}, {"ReleaseVersion": "2"}, Effect.INTERRUPTED),
-        (VPC, {"InstanceTenancy": "default"}, {"InstanceTenancy": "dedicated"}, Effect.REPLACED),
-        (VPC, {"InstanceTenancy": "dedicated"}, {"InstanceTenancy": "default"}, Effect.IN_PLACE),
-        (VPC, {"InstanceTenancy": "dedicated"}, {}, Effect.IN_PLACE),
-        (VPC, {}, {"EnableDnsSupport": False}, Effect.IN_PLACE),
-        (VPC, {"EnableDnsHostnames": True}, {"EnableDnsHostnames": False}, Effect.IN_PLACE),
-        (VPC, {}, {"EnableDnsHostnames": False}, Effect.IN_PLACE),
-        ("AWS::Logs::LogGroup", {"RetentionInDays": 30}, {"RetentionInDays": 365}, Effect.IN_PLACE),
-        ("AWS::Logs::LogGroup", {"RetentionInDays": 30}, {"RetentionInDays": 7}, Effect.UNKNOWN),
-        ("AWS::Logs::LogGroup", {}, {"RetentionInDays": 7}, Effect.UNKNOWN),
-        ("AWS::S3::Bucket", {}, {"LifecycleConfiguration": {"Rules": [{"ExpirationInDays": 1}]}}, Effect.UNKNOWN),
-        ("AWS::S3::Bucket", {"LifecycleConfiguration": {"Rules": []}}, {}, Effect.IN_PLACE),
-        ("AWS::EC2::SecurityGroup", {"GroupDescription": "a"}, {"GroupDescription": "b"}, Effect.REPLACED),
-        ("AWS::EC2::Instance", {"InstanceType": "a"}, {"InstanceType": "b"}, Effect.INTERRUPTED),
-        ("AWS::KMS::Key", {"KeyPolicy": {"a": 1}}, {"KeyPolicy": {"a": 2}}, Effect.IN_PLACE),
-        ("AWS::KMS::Key", {"Enabled": True}, {"Enabled": False}, Effect.IN_PLACE),
-        ("AWS::IAM::Role", {"RoleName": "a"}, {"RoleName": "b"}, Effect.REPLACED),
-        ("AWS::S3::Bucket", {"BucketName": "a"}, {"BucketName": "b"}, Effect.REPLACED),
-        ("AWS::Lambda::Function", {"Handler": "a"}, {"Handler": "b"}, Effect.IN_PLACE),
-        ("AWS::CloudFormation::Stack", {"TemplateURL": "a"}, {"TemplateURL": "b"}, Effect.UNKNOWN),
-        ("AWS::CloudFormation::CustomResource", {"P": 1}, {"P": 2}, Effect.UNKNOWN),
-        ("Custom::SomebodyElses", {"P": 1}, {"P": 2}, Effect.UNKNOWN),
-        ("Custom::SomebodyElses", {"ServiceToken": "a"}, {"ServiceToken": "b"}, Effect.REFUSED),
-        ("Custom::HyperPodQuotaGate", {"Requirements": []}, {"Requirements": ["a"]}, Effect.IN_PLACE),
-        ("Custom::HyperPodQuotaGate", {"ServiceToken": "a"}, {"ServiceToken": "b"}, Effect.REFUSED),
-        ("Custom::ComputeQuota", {"Name": "a"}, {"Name": "b"}, Effect.REPLACED),
-        ("Custom::ComputeQuota", {"ActivationState": "Enabled"}, {"ActivationState": "Disabled"}, Effect.UNKNOWN),
-        ("Custom::AWSCDK-EKS-HelmChart", {"Version": "1"}, {"Version": "2"}, Effect.UNKNOWN),
-        ("Custom::AWSCDK-EKS-HelmChart", {"Timeout": "1s"}, {"Timeout": "2s"}, Effect.IN_PLACE),
-        (
-            "Custom::AWSCDK-EKS-KubernetesResource",
-            {"Manifest": '[{"kind":"Namespace"},{"kind":"Deployment"}]'},
-            {"Manifest": '[{"kind":"Namespace","a":1},{"kind":"Deployment"}]'},
-            Effect.IN_PLACE,
-        ),
-        (
-            "Custom::AWSCDK-EKS-KubernetesResource",
-            {"Manifest": '[{"kind":"PersistentVolume","spec":{"capacity":1}}]'},
-            {"Manifest": '[{"kind":"PersistentVolume","spec":{"capacity":2}}]'},
-            Effect.IN_PLACE,
-        ),
-        (
-            "Custom::AWSCDK-EKS-KubernetesResource",
-            {"Manifest": '[{"kind":"PersistentVolume","spec":{"csi":1}}]'},
-            {"Manifest": '[{"kind":"PersistentVolume","spec":{"csi":2}}]'},
-            Effect.UNKNOWN,
-        ),
-        ("Custom::AWSCDK-EKS-KubernetesResource", {"Manifest": "a"}, {"Manifest": "b"}, Effect.UNKNOWN),
-        (
-            "Custom::AWSCDK-EKS-KubernetesResource",
-            {"Manifest": '[{"kind":"Deployment"}]'},
-            {"Manifest": '[{"kind":"Deployment","a":1}]'},
-            Effect.UNKNOWN,
-        ),
-        # Karpenter disrupts nodes that drift from their node pool and class
-        (
-            "Custom::AWSCDK-EKS-KubernetesResource",
-            {"Manifest": '[{"kind":"HyperpodNodeClass","spec":["a","b"]}]'},
-            {"Manifest": '[{"kind":"HyperpodNodeClass","spec":["a"]}]'},
-            Effect.UNKNOWN,
-        ),
-        (
-            "Custom::AWSCDK-EKS-KubernetesResource",
-            {"PruneLabel": "p", "Manifest": '[{"kind":"Namespace"},{"kind":"ConfigMap"}]'},
-            {"PruneLabel": "p", "Manifest": '[{"kind":"ConfigMap"}]'},
-            Effect.UNKNOWN,
-        ),
-        (
-            "Custom::AWSCDK-EKS-KubernetesResource",
-            {"PruneLabel": "p", "Manifest": '[{"kind":"Namespace"}]'},
-            {"PruneLabel": "p", "Manifest": '[{"kind":"ConfigMap"},{"kind":"Namespace"}]'},
-            Effect.IN_PLACE,
-        ),
-        (
-            "Custom::AWSCDK-EKS-KubernetesResource",
-            {"Manifest": '[{"kind":"Namespace"},{"kind":"ConfigMap"}]'},
-            {"Manifest": '[{"kind":"ConfigMap"}]'},
-            Effect.IN_PLACE,
-        ),
-        *(
+PROPERTIES: list[tuple[str, dict[str, Any], dict[str, Any], Effect]] = [
+    (CLUSTER, {"ClusterName": "a"}, {"ClusterName": "b"}, Effect.REPLACED),
+    (CLUSTER, {"VpcConfig": {"Subnets": ["a"]}}, {"VpcConfig": {"Subnets": ["a", "b"]}}, Effect.REPLACED),
+    (CLUSTER, {"Orchestrator": {"Eks": {"ClusterArn": "a"}}}, {}, Effect.REPLACED),
+    (CLUSTER, {"NodeRecovery": "Automatic"}, {"NodeRecovery": "None"}, Effect.IN_PLACE),
+    (CLUSTER, {}, {"NodeProvisioningMode": "Continuous"}, Effect.UNKNOWN),
+    (CLUSTER, {}, {"AutoScaling": {"Mode": "Enable"}}, Effect.IN_PLACE),
+    (CLUSTER, {"ClusterRole": "a"}, {"ClusterRole": "b"}, Effect.IN_PLACE),
+    (
+        CLUSTER,
+        {"ClusterRole": "a", "AutoScaling": {"Mode": "Enable"}},
+        {"ClusterRole": "b", "AutoScaling": {"Mode": "Enable"}},
+        Effect.REFUSED,
+    ),
+    (
+        CLUSTER,
+        {"ClusterRole": "a", "AutoScaling": {"Mode": "Disable"}},
+        {"ClusterRole": "b", "AutoScaling": {"Mode": "Disable"}},
+        Effect.IN_PLACE,
+    ),
+    # it goes along with autoscaling, which nobody refuses
+    (CLUSTER, {"ClusterRole": "a", "AutoScaling": {"Mode": "Enable"}}, {}, Effect.UNKNOWN),
+    (CLUSTER, {}, {"Tags": [{"Key": "a", "Value": "b"}]}, Effect.IN_PLACE),
+    (EKS, {"Version": "1.33"}, {"Version": "1.34"}, Effect.IN_PLACE),
+    (EKS, {"Version": "1.9"}, {"Version": "1.10"}, Effect.IN_PLACE),
+    (EKS, {"Version": "1.33"}, {"Version": "1.35"}, Effect.REFUSED),
+    (EKS, {"Version": "1.33"}, {"Version": "1.32"}, Effect.REFUSED),
+    (EKS, {}, {"Version": "1.32"}, Effect.UNKNOWN),
+    (EKS, {}, {"EncryptionConfig": [{"Resources": ["secrets"]}]}, Effect.REPLACED),
+    (EKS, {"RoleArn": "a"}, {"RoleArn": "b"}, Effect.REPLACED),
+    (
+        EKS,
+        {"ResourcesVpcConfig": {"SubnetIds": ["a"]}},
+        {"ResourcesVpcConfig": {"SubnetIds": ["b"]}},
+        Effect.IN_PLACE,
+    ),
+    (
+        EKS,
+        {"AccessConfig": {"AuthenticationMode": "CONFIG_MAP"}},
+        {"AccessConfig": {"AuthenticationMode": "API"}},
+        Effect.REFUSED,
+    ),
+    (EKS, {}, {"AccessConfig": {"AuthenticationMode": "API_AND_CONFIG_MAP"}}, Effect.IN_PLACE),
+    # Auto Mode ends with all of its nodes
+    (EKS, {"ComputeConfig": {"Enabled": True}}, {"ComputeConfig": {"Enabled": False}}, Effect.INTERRUPTED),
+    (EKS, {"ComputeConfig": {"Enabled": True}}, {}, Effect.UNKNOWN),
+    (EKS, {"ComputeConfig": {"Enabled": {"Ref": "P"}}}, {"ComputeConfig": {"Enabled": False}}, Effect.UNKNOWN),
+    (EKS, {}, {"ComputeConfig": {"Enabled": True, "NodePools": ["system"], "NodeRoleArn": "a"}}, Effect.IN_PLACE),
+    (EKS, {}, {"ComputeConfig": {"Enabled": False}}, Effect.IN_PLACE),
+    (EKS, {"ComputeConfig": {"NodeRoleArn": "a"}}, {"ComputeConfig": {"NodeRoleArn": "b"}}, Effect.REFUSED),
+    (
+        EKS,
+        {"ResourcesVpcConfig": {"ControlPlaneEgressMode": "CUSTOMER_ROUTED"}},
+        {"ResourcesVpcConfig": {"ControlPlaneEgressMode": "AWS_MANAGED"}},
+        Effect.REFUSED,
+    ),
+    (
+        EKS,
+        {"AccessConfig": {"AuthenticationMode": "API"}},
+        {"AccessConfig": {"AuthenticationMode": "API_AND_CONFIG_MAP"}},
+        Effect.REFUSED,
+    ),
+    # a whole mapping that comes counts by what is in it
+    (EKS, {}, {"AccessConfig": {"AuthenticationMode": "API"}}, Effect.REFUSED),
+    (EKS, {}, {"AccessConfig": {"BootstrapClusterCreatorAdminPermissions": True}}, Effect.REPLACED),
+    (EKS, {}, {"UpgradePolicy": {"SupportType": "STANDARD"}}, Effect.IN_PLACE),
+    (LUSTRE, {"StorageCapacity": 1200}, {"StorageCapacity": 2400}, Effect.IN_PLACE),
+    (LUSTRE, {"StorageCapacity": 2400}, {"StorageCapacity": 1200}, Effect.REFUSED),
+    (LUSTRE, {"StorageCapacity": 2400}, {"StorageCapacity": {"Ref": "Size"}}, Effect.UNKNOWN),
+    *(
+        (LUSTRE, {**of, "StorageCapacity": 2400}, {**of, "StorageCapacity": 4800}, effect)
+        for of, effect in FILE_SYSTEMS
+    ),
+    (LUSTRE, {"SubnetIds": ["a"]}, {"SubnetIds": ["b"]}, Effect.REPLACED),
+    (LUSTRE, {"KmsKeyId": "a"}, {}, Effect.REPLACED),
+    (LUSTRE, {"FileSystemTypeVersion": "2.12"}, {"FileSystemTypeVersion": "2.15"}, Effect.IN_PLACE),
+    (LUSTRE, {"FileSystemTypeVersion": "2.15"}, {"FileSystemTypeVersion": "2.12"}, Effect.REFUSED),
+    *(
+        (LUSTRE, {"LustreConfiguration": before}, {"LustreConfiguration": after}, effect)
+        for before, after, effect in [
+            ({"DeploymentType": "SCRATCH_2"}, {"DeploymentType": "PERSISTENT_2"}, Effect.REPLACED),
+            ({"CopyTagsToBackups": True}, {}, Effect.REPLACED),
+            ({"PerUnitStorageThroughput": 250}, {"PerUnitStorageThroughput": 125}, Effect.IN_PLACE),
             (
-                "Custom::CDKBucketDeployment",
-                {**of, "DestinationBucketKeyPrefix": "a"},
-                {**of, "DestinationBucketKeyPrefix": "b"},
-                effect,
-            )
-            for of, effect in UPLOADS
-        ),
-        ("Custom::CDKBucketDeployment", {"SourceObjectKeys": ["a"]}, {"SourceObjectKeys": ["b"]}, Effect.IN_PLACE),
-        ("MyCompany::Some::Thing", {"P": 1}, {"P": 2}, Effect.UNKNOWN),
-    ],
-)
+                {"EfaEnabled": True, "PerUnitStorageThroughput": 250},
+                {"EfaEnabled": True, "PerUnitStorageThroughput": 500},
+                Effect.REFUSED,
+            ),
+            ({"ThroughputCapacity": 8000}, {"ThroughputCapacity": 4000}, Effect.REFUSED),
+            ({"EfaEnabled": False}, {"EfaEnabled": True}, Effect.REFUSED),
+            ({"MetadataConfiguration": {"Iops": 12000}}, {"MetadataConfiguration": {"Iops": 6000}}, Effect.REFUSED),
+            (
+                {"MetadataConfiguration": {"Mode": "AUTOMATIC"}},
+                {"MetadataConfiguration": {"Mode": "USER_PROVISIONED"}},
+                Effect.IN_PLACE,
+            ),
+            ({"AutomaticBackupRetentionDays": 7}, {"AutomaticBackupRetentionDays": 30}, Effect.IN_PLACE),
+            ({"AutomaticBackupRetentionDays": 7}, {"AutomaticBackupRetentionDays": 0}, Effect.UNKNOWN),
+            ({"DataCompressionType": "NONE"}, {"DataCompressionType": "LZ4"}, Effect.IN_PLACE),
+            ({"ImportPath": "s3://a"}, {"ImportPath": "s3://b"}, Effect.REPLACED),
+        ]
+    ),
+    ("AWS::EKS::Addon", {"AddonVersion": "v1"}, {"AddonVersion": "v2"}, Effect.IN_PLACE),
+    ("AWS::EKS::Addon", {"AddonName": "a"}, {"AddonName": "b"}, Effect.REPLACED),
+    ("AWS::EKS::PodIdentityAssociation", {"RoleArn": "a"}, {"RoleArn": "b"}, Effect.IN_PLACE),
+    ("AWS::EKS::Nodegroup", {"ReleaseVersion": "1"}, {"ReleaseVersion": "2"}, Effect.INTERRUPTED),
+    (VPC, {"InstanceTenancy": "default"}, {"InstanceTenancy": "dedicated"}, Effect.REPLACED),
+    (VPC, {"InstanceTenancy": "dedicated"}, {"InstanceTenancy": "default"}, Effect.IN_PLACE),
+    (VPC, {"InstanceTenancy": "dedicated"}, {}, Effect.IN_PLACE),
+    (VPC, {}, {"EnableDnsSupport": False}, Effect.IN_PLACE),
+    (VPC, {"EnableDnsHostnames": True}, {"EnableDnsHostnames": False}, Effect.IN_PLACE),
+    (VPC, {}, {"EnableDnsHostnames": False}, Effect.IN_PLACE),
+    ("AWS::Logs::LogGroup", {"RetentionInDays": 30}, {"RetentionInDays": 365}, Effect.IN_PLACE),
+    ("AWS::Logs::LogGroup", {"RetentionInDays": 30}, {"RetentionInDays": 7}, Effect.UNKNOWN),
+    ("AWS::Logs::LogGroup", {}, {"RetentionInDays": 7}, Effect.UNKNOWN),
+    ("AWS::S3::Bucket", {}, {"LifecycleConfiguration": {"Rules": [{"ExpirationInDays": 1}]}}, Effect.UNKNOWN),
+    ("AWS::S3::Bucket", {"LifecycleConfiguration": {"Rules": []}}, {}, Effect.IN_PLACE),
+    ("AWS::EC2::SecurityGroup", {"GroupDescription": "a"}, {"GroupDescription": "b"}, Effect.REPLACED),
+    ("AWS::EC2::Instance", {"InstanceType": "a"}, {"InstanceType": "b"}, Effect.INTERRUPTED),
+    ("AWS::KMS::Key", {"KeyPolicy": {"a": 1}}, {"KeyPolicy": {"a": 2}}, Effect.IN_PLACE),
+    ("AWS::KMS::Key", {"Enabled": True}, {"Enabled": False}, Effect.IN_PLACE),
+    ("AWS::IAM::Role", {"RoleName": "a"}, {"RoleName": "b"}, Effect.REPLACED),
+    ("AWS::S3::Bucket", {"BucketName": "a"}, {"BucketName": "b"}, Effect.REPLACED),
+    ("AWS::Lambda::Function", {"Handler": "a"}, {"Handler": "b"}, Effect.IN_PLACE),
+    ("AWS::CloudFormation::Stack", {"TemplateURL": "a"}, {"TemplateURL": "b"}, Effect.UNKNOWN),
+    ("AWS::CloudFormation::CustomResource", {"P": 1}, {"P": 2}, Effect.UNKNOWN),
+    ("Custom::SomebodyElses", {"P": 1}, {"P": 2}, Effect.UNKNOWN),
+    ("Custom::SomebodyElses", {"ServiceToken": "a"}, {"ServiceToken": "b"}, Effect.REFUSED),
+    ("Custom::HyperPodQuotaGate", {"Requirements": []}, {"Requirements": ["a"]}, Effect.IN_PLACE),
+    ("Custom::HyperPodQuotaGate", {"ServiceToken": "a"}, {"ServiceToken": "b"}, Effect.REFUSED),
+    ("Custom::ComputeQuota", {"Name": "a"}, {"Name": "b"}, Effect.REPLACED),
+    ("Custom::ComputeQuota", {"ActivationState": "Enabled"}, {"ActivationState": "Disabled"}, Effect.UNKNOWN),
+    ("Custom::AWSCDK-EKS-HelmChart", {"Version": "1"}, {"Version": "2"}, Effect.UNKNOWN),
+    ("Custom::AWSCDK-EKS-HelmChart", {"Timeout": "1s"}, {"Timeout": "2s"}, Effect.IN_PLACE),
+    (
+        "Custom::AWSCDK-EKS-KubernetesResource",
+        {"Manifest": '[{"kind":"Namespace"},{"kind":"Deployment"}]'},
+        {"Manifest": '[{"kind":"Namespace","a":1},{"kind":"Deployment"}]'},
+        Effect.IN_PLACE,
+    ),
+    (
+        "Custom::AWSCDK-EKS-KubernetesResource",
+        {"Manifest": '[{"kind":"PersistentVolume","spec":{"capacity":1}}]'},
+        {"Manifest": '[{"kind":"PersistentVolume","spec":{"capacity":2}}]'},
+        Effect.IN_PLACE,
+    ),
+    (
+        "Custom::AWSCDK-EKS-KubernetesResource",
+        {"Manifest": '[{"kind":"PersistentVolume","spec":{"csi":1}}]'},
+        {"Manifest": '[{"kind":"PersistentVolume","spec":{"csi":2}}]'},
+        Effect.UNKNOWN,
+    ),
+    ("Custom::AWSCDK-EKS-KubernetesResource", {"Manifest": "a"}, {"Manifest": "b"}, Effect.UNKNOWN),
+    (
+        "Custom::AWSCDK-EKS-KubernetesResource",
+        {"Manifest": '[{"kind":"Deployment"}]'},
+        {"Manifest": '[{"kind":"Deployment","a":1}]'},
+        Effect.UNKNOWN,
+    ),
+    # Karpenter disrupts nodes that drift from their node pool and class
+    (
+        "Custom::AWSCDK-EKS-KubernetesResource",
+        {"Manifest": '[{"kind":"HyperpodNodeClass","spec":["a","b"]}]'},
+        {"Manifest": '[{"kind":"HyperpodNodeClass","spec":["a"]}]'},
+        Effect.UNKNOWN,
+    ),
+    (
+        "Custom::AWSCDK-EKS-KubernetesResource",
+        {"PruneLabel": "p", "Manifest": '[{"kind":"Namespace"},{"kind":"ConfigMap"}]'},
+        {"PruneLabel": "p", "Manifest": '[{"kind":"ConfigMap"}]'},
+        Effect.UNKNOWN,
+    ),
+    (
+        "Custom::AWSCDK-EKS-KubernetesResource",
+        {"PruneLabel": "p", "Manifest": '[{"kind":"Namespace"}]'},
+        {"PruneLabel": "p", "Manifest": '[{"kind":"ConfigMap"},{"kind":"Namespace"}]'},
+        Effect.IN_PLACE,
+    ),
+    (
+        "Custom::AWSCDK-EKS-KubernetesResource",
+        {"Manifest": '[{"kind":"Namespace"},{"kind":"ConfigMap"}]'},
+        {"Manifest": '[{"kind":"ConfigMap"}]'},
+        Effect.IN_PLACE,
+    ),
+    *(
+        (
+            "Custom::CDKBucketDeployment",
+            {**of, "DestinationBucketKeyPrefix": "a"},
+            {**of, "DestinationBucketKeyPrefix": "b"},
+            effect,
+        )
+        for of, effect in UPLOADS
+    ),
+    ("Custom::CDKBucketDeployment", {"SourceObjectKeys": ["a"]}, {"SourceObjectKeys": ["b"]}, Effect.IN_PLACE),
+    ("MyCompany::Some::Thing", {"P": 1}, {"P": 2}, Effect.UNKNOWN),
+]
+
+
+@row_by_row("resource_type, before, after, effect", PROPERTIES)
 def test_a_property(resource_type: str, before: dict[str, Any], after: dict[str, Any], effect: Effect) -> None:
     assert updated(resource_type, before, after).effect is effect
+
+
+@row_by_row("resource_type, before, after, effect", PROPERTIES)
+def test_a_property_that_a_mapping_states(
+    resource_type: str, before: dict[str, Any], after: dict[str, Any], effect: Effect
+) -> None:
+    def of(properties: dict[str, Any]) -> Assembly:
+        stated: dict[str, Any] = {}
+        return one({"A": resource(resource_type, **by_mapping(properties, stated))}, Mappings={"Stated": stated})
+
+    assert found(of(before), of(after)).effect is effect
 
 
 def properties(resource_type: str) -> Iterator[tuple[str, ...]]:

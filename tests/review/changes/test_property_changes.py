@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import yaml
 from hyperpod_cdk.review.changes.blast_radius import blast_radius
 from hyperpod_cdk.templates.assembly import Assembly, Stack
 from hyperpod_cdk.templates.difference import compare
+from tests.support.assembly import by_mapping
 from tests.support.tables import row_by_row
 
 TABLE: dict[str, Any] = yaml.load(
@@ -25,23 +27,25 @@ def named(row: dict[str, Any]) -> str:
 
 @row_by_row("row", CHANGES, ids=named)
 def test_a_change(row: dict[str, Any]) -> None:
+    holds_as_stated(row, lambda value, _: value)
+
+
+@row_by_row("row", CHANGES, ids=named)
+def test_a_change_of_what_a_mapping_states(row: dict[str, Any]) -> None:
+    holds_as_stated(row, by_mapping)
+
+
+def holds_as_stated(row: dict[str, Any], stated_by: Callable[[Any, dict[str, Any]], Any]) -> None:
     policy = {"UpdatePolicy": row["policy"]} if "policy" in row else {}
     parameters = {"N": {"Type": "Number"}}
-    base, head = (
-        Assembly(
-            environment="",
-            stacks=(
-                Stack(
-                    name="s",
-                    template={
-                        "Parameters": parameters,
-                        "Resources": {"A": {"Type": row["type"], "Properties": properties, **policy}},
-                    },
-                ),
-            ),
-        )
-        for properties in (row["before"], row["after"])
-    )
+
+    def of(properties: dict[str, Any]) -> Assembly:
+        stated: dict[str, Any] = {}
+        resource = {"Type": row["type"], "Properties": stated_by(properties, stated), **policy}
+        template = {"Parameters": parameters, "Mappings": {"Stated": stated}, "Resources": {"A": resource}}
+        return Assembly(environment="", stacks=(Stack(name="s", template=template),))
+
+    base, head = of(row["before"]), of(row["after"])
     (found,) = blast_radius(base, head, compare(base, head)).resources
     assert found.effect.value == row["effect"]
     decisive = [each.reason for each in found.properties if each.effect.value == row["effect"]]

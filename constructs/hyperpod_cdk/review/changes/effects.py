@@ -120,7 +120,6 @@ def _is_of_macro(change: PropertyChange) -> bool:
 
 def circumstances_of(base: Assembly, before: Resource, head: Assembly, after: Resource) -> frozenset[str]:
     """Return the circumstances of the table that apply to changes between a resource's two versions."""
-    properties = before.properties
     # a parameter, a mapping or a condition may state them
     was, will_be = _resolved(base, before), _resolved(head, after)
     policy = resolve(head, after.stack, after.body.get("UpdatePolicy"))
@@ -132,9 +131,9 @@ def circumstances_of(base: Assembly, before: Resource, head: Assembly, after: Re
         "OpenZFS": kind == "OPENZFS",
         "SCRATCH_1": _below(was, "LustreConfiguration", "DeploymentType") == "SCRATCH_1",
         "EFA": _is_on(_below(was, "LustreConfiguration", "EfaEnabled")),
-        "no such size": kind == "LUSTRE" and _is_no_size(resolve(head, after.stack, after.properties)),
+        "no such size": kind == "LUSTRE" and _is_no_size(will_be),
         "with storage": kind == "LUSTRE" and _storage_changes(was, will_be),
-        "both closed": before.type == EKS and _is_closed(resolve(head, after.stack, after.properties)),
+        "both closed": before.type == EKS and _is_closed(will_be),
         PRUNED: before.type == _MANIFEST and bool(was.get("PruneLabel")),
         AUTOSCALED: before.type == CLUSTER and _part_of(was.get("AutoScaling"), "Mode") not in (None, "Disable"),
         "on an instance": before.type == _ADDRESS and bool(was.get("InstanceId")),
@@ -146,16 +145,16 @@ def circumstances_of(base: Assembly, before: Resource, head: Assembly, after: Re
         "Multi-AZ": before.type == _DB_INSTANCE and _is_on(will_be.get("MultiAZ")),
         "major not allowed": before.type == _DB_INSTANCE and _asks_for_another_major(was, will_be),
         "one minor at a time": before.type == _ADDON and will_be.get("AddonName") in _MINOR_BY_MINOR,
-        "locks out": before.type in _CUSTOMER_KEYS and _locks_out(properties, after.properties),
-        "by the internet alone": before.type == EKS and not _is_private(resolve(head, after.stack, after.properties)),
-        "in a row": before.type == _ALARM and not {"DatapointsToAlarm"} & {*properties, *after.properties},
-        "fires later": before.type == _ALARM and _fires_later(properties, after.properties),
-        "lets in less": before.type == SECURITY_GROUP and _lets_less("Ingress", properties, after.properties),
-        "lets out less": before.type == SECURITY_GROUP and _lets_less("Egress", properties, after.properties),
-        "gap inwards": before.type == SECURITY_GROUP and _has_gap("Ingress", properties, after.properties),
-        "gap outwards": before.type == SECURITY_GROUP and _has_gap("Egress", properties, after.properties),
-        **_of_api(before, after),
-        "several indexes": before.type in _TABLES and _are_several(_indexes(properties), _indexes(after.properties)),
+        "locks out": before.type in _CUSTOMER_KEYS and _locks_out(was, will_be),
+        "by the internet alone": before.type == EKS and not _is_private(will_be),
+        "in a row": before.type == _ALARM and not {"DatapointsToAlarm"} & {*was, *will_be},
+        "fires later": before.type == _ALARM and _fires_later(was, will_be),
+        "lets in less": before.type == SECURITY_GROUP and _lets_less("Ingress", was, will_be),
+        "lets out less": before.type == SECURITY_GROUP and _lets_less("Egress", was, will_be),
+        "gap inwards": before.type == SECURITY_GROUP and _has_gap("Ingress", was, will_be),
+        "gap outwards": before.type == SECURITY_GROUP and _has_gap("Egress", was, will_be),
+        **_of_api(before.type, was, will_be),
+        "several indexes": before.type in _TABLES and _are_several(_indexes(was), _indexes(will_be)),
     }
     return frozenset(name for name, holds in found.items() if holds)
 
@@ -170,10 +169,10 @@ def _asks_for_another_major(before: Mapping[str, Any], after: Mapping[str, Any])
     return updates.is_another_major(engine, before.get("EngineVersion"), after.get("EngineVersion"))
 
 
-def _of_api(before: Resource, after: Resource) -> dict[str, bool]:
+def _of_api(resource_type: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, bool]:
     """Return the circumstances of an API of API Gateway: how it can be reached before and after the change."""
-    old, new = (_below(each.properties, "EndpointConfiguration", "Types") for each in (before, after))
-    is_api = before.type == _REST_API
+    old, new = (_below(each, "EndpointConfiguration", "Types") for each in (before, after))
+    is_api = resource_type == _REST_API
     return {"private": is_api and old == ["PRIVATE"], "to edge": is_api and new == ["EDGE"]}
 
 
@@ -447,7 +446,7 @@ def _of_count(base: Assembly, head: Assembly, change: PropertyChange) -> Iterato
 
 def _is_imported_with_karpenter(base: Assembly) -> bool:
     """Whether Karpenter scales the cluster and no resource has read its counts yet, as after 'import --takeover'."""
-    scaled = any(_below(each.properties, "AutoScaling", "Mode") == "Enable" for each in base.of_type(CLUSTER))
+    scaled = any(_below(_resolved(base, each), "AutoScaling", "Mode") == "Enable" for each in base.of_type(CLUSTER))
     return scaled and next(iter(base.of_type(_NODE_COUNTS)), None) is None
 
 
