@@ -66,10 +66,10 @@ class Addon:
     """
 
     name: str
+    needs_nodes: bool
     namespace: str | None = None
     service_accounts: tuple[str, ...] = ()
     managed_policies: tuple[str, ...] = ()
-    needs_nodes: bool = True
     cluster_pods: int = 0
     node_pods: int = 0
     minimum_version: str | None = None
