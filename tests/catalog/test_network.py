@@ -528,9 +528,14 @@ def test_names_of_endpoints(service: str, region: str, prefix: str) -> None:
 
 @pytest.mark.parametrize(
     ("protocol", "block", "is_all"),
-    [("-1", "0.0.0.0/0", True), (-1, "0.0.0.0/0", True), ("tcp", "0.0.0.0/0", False), ("-1", "10.0.0.0/8", False)],
+    [
+        ("-1", "0.0.0.0/0", True),
+        (-1, "0.0.0.0/0", True),
+        *((protocol, "0.0.0.0/0", False) for protocol in ("tcp", "6", "", None)),
+        *(("-1", block, False) for block in ("10.0.0.0/8", "0.0.0.0/1", "128.0.0.0/1", None)),
+    ],
 )
-def test_rules_for_all_traffic(protocol: object, block: str, is_all: bool) -> None:  # noqa: FBT001 - a column
+def test_rules_for_all_traffic(protocol: object, block: object, is_all: bool) -> None:  # noqa: FBT001 - a column
     assert network.is_all_traffic(protocol, block) is is_all
 
 
