@@ -826,3 +826,9 @@ def test_effects_below_a_property_count_for_it() -> None:
     assert {"in place", "refused by the service"} <= below
     assert updates.effects_of(EKS, "AuthenticationMode") == frozenset()
     assert updates.effects_of("Custom::Other", "ServiceToken") == {"refused by the service"}
+
+
+def test_of_several_sources_the_first_is_named() -> None:
+    windows, ontap = (updates.address(key) for key in ("fsx-windows", "fsx-ontap"))
+    assert windows != ontap
+    assert updates.address("fsx-windows, fsx-ontap, fsx-openzfs") == windows
