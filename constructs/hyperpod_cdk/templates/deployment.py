@@ -220,7 +220,7 @@ def _refuse_another_template(folder: Path, key: str, template: str, url: str, ma
         raise DeploymentError(f"{said}: {url} is created from {_text([each.get('path') for each in sources])}")
     file = folder / template
     digest = hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else ""
-    if not digest or digest not in url.rsplit("/", 1)[-1]:
+    if not digest or digest not in url.rpartition("/")[2]:
         raise DeploymentError(f"{said}: {url} does not name its SHA-256 {digest}, so that it may be an older upload")
 
 

@@ -949,6 +949,21 @@ PLACE_OF_POLICY = "Properties.Policies.0.PolicyDocument.Statement.{}"
             id="a role of EKS' own nodes",
         ),
         pytest.param(
+            (
+                setting("Role", ManagedPolicyArns=[{"Ref": "Wide"}, "arn"]),
+                lambda r: r.update(
+                    Wide={
+                        "Type": "AWS::IAM::ManagedPolicy",
+                        "Properties": {
+                            "PolicyDocument": {"Statement": {"Effect": "Allow", "Action": "*", "Resource": "*"}}
+                        },
+                    }
+                ),
+            ),
+            [("node-role", "Wide", "Properties.PolicyDocument.Statement.0", "* on *")],
+            id="a policy of these templates that the role names",
+        ),
+        pytest.param(
             (half_in_the_role,),
             [("policies-fit", "Role", "Properties.Policies", "10,241 or more")],
             id="inline policies count together, managed ones by themselves",

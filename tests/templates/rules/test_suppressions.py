@@ -39,6 +39,7 @@ def nag(**entry: Any) -> dict[str, Any]:
         (nag(id="node-role", reason="w6Ru", is_reason_encoded=True), "node-role", Suppression("än")),
         (nag(id="node-role", reason="%%", is_reason_encoded=True), "node-role", Suppression("")),
         (nag(id="node-role"), "node-role", Suppression("")),
+        (nag(id=["node-role"], reason="known"), "node-role", None),
         (nag(id="node-role", reason={"Ref": "A"}), "node-role", Suppression("")),
         ({"cfn-lint": {"config": {"ignore_checks": ["W3005"]}}}, "W3005", Suppression("")),
         (
