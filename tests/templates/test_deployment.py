@@ -40,7 +40,9 @@ def read(
 ) -> dict[str, Setting]:
     """Return the settings of a stack next to these manifests of assets, by the name of their artifact."""
     artifacts: dict[str, Any] = {
-        "dev": {"type": "aws:cloudformation:stack", "properties": properties, "dependencies": list(dependencies)}
+        "dev": {"type": "aws:cloudformation:stack", "properties": properties, "dependencies": list(dependencies)},
+        # of another type, whose file is not read
+        "Tree": {"type": "cdk:tree", "properties": {"file": "tree.json"}},
     }
     for name, content in (manifests or {}).items():
         artifacts[name] = assets(f"{name}.json")
