@@ -830,6 +830,14 @@ def test_a_shortage_of_documented_addresses_is_an_error(
         ),
         pytest.param(
             (
+                of_group(ExecutionRole={"Fn::GetAtt": ["Maker", "RoleArn"]}),
+                lambda r: r.update(Maker={"Type": "Custom::RoleOfNodes", "Properties": {}}),
+                setting("Bucket", BucketName="a"),
+            ),
+            id="a role that a custom resource returns",
+        ),
+        pytest.param(
+            (
                 setting("Bucket", BucketName="a"),
                 setting(
                     "Role",
