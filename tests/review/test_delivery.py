@@ -209,6 +209,7 @@ def test_what_is_usual_where_the_account_or_the_region_is_unknown(
             f"does not name its SHA-256 {DIGEST}, so that it may be an older upload",
         ),
         ({"files": {DIGEST: asset("other.json", f"{DIGEST}.json")}}, "is created from other.json"),
+        ({"files": {DIGEST: asset("another.json", f"{DIGEST}.json")}}, "is created from another.json"),
         (
             {"files": {**FILES, "x": asset("other.json", f"{DIGEST}.json")}},
             "is created from dev.template.json; other.json",

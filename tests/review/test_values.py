@@ -579,6 +579,12 @@ def test_a_loop_whose_list_is_unknown_may_define_a_condition() -> None:
     assert meaning(stack, "Isa") == ("Isa of {Fn::ForEach::L: [N, ${Asked}, {Is${N}: {Fn::Equals: [${Asked}, ${N}]}}]}")
 
 
+def test_a_long_chain_of_conditions_has_a_meaning() -> None:
+    steps = {f"C{level}": {"Condition": f"C{level + 1}"} for level in range(3000)}
+    stack = Stack(name="s", template={"Conditions": {**steps, "C3000": EQUALS_ASKED}})
+    assert meaning(stack, "C0") == "{Condition: C101}"
+
+
 def test_a_long_meaning_is_a_digest() -> None:
     one, other = (
         meaning(Stack(name="s", template={"Conditions": {"C": {"Fn::Equals": [{"Ref": "P"}, "x" * length]}}}), "C")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,13 @@ A, B = {"index.py": "a", "lib/x.py": "x"}, {"index.py": "b", "lib/x.py": "x"}
 def test_files_that_differ(tmp_path: Path, old: dict[str, str], new: dict[str, str], said: list[str]) -> None:
     assert differing_files(folder(tmp_path / "a", old), folder(tmp_path / "b", new)) == said
     assert differing_files(archive(tmp_path / "a.zip", old), archive(tmp_path / "b.zip", new)) == said
+
+
+def test_files_of_one_size_and_time_may_differ(tmp_path: Path) -> None:
+    old, new = folder(tmp_path / "a", A), folder(tmp_path / "b", B)
+    for each in (old, new):
+        os.utime(each / "index.py", (0, 0))
+    assert differing_files(old, new) == ["index.py changes"]
 
 
 def test_what_a_link_leads_to_is_part_of_it(tmp_path: Path) -> None:

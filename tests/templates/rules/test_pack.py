@@ -779,6 +779,16 @@ def renamed(value: Any) -> Any:
                 "AWS cannot resize a subnet; set CidrBlock to a /22"
             ),
         ),
+        (
+            34,
+            "ml.p5.4xlarge",
+            Severity.WARNING,
+            # of the 1,024 of a /22, AWS reserves five
+            (
+                "must have addresses for its nodes, 1020 (gpu 1020, partly estimated), got 10.0.0.0/23 with 507, and "
+                "AWS cannot resize a subnet; set CidrBlock to a /21"
+            ),
+        ),
         (7, "ml.p5en.48xlarge", None, ""),
         (6, "ml.p5.48xlarge", None, ""),
     ],
