@@ -23,7 +23,7 @@ from hyperpod_cdk.quotas.gate import Requirement
 from hyperpod_cdk_rehearsal.account_files import load_document
 from hyperpod_cdk_stacks.app import new_app
 from tests.support.assembly import ENVIRONMENTS, Synthesized, shipped, synthesize_unchecked
-from tests.support.embedded import ACCOUNT, REGION, Embedded, embedded
+from tests.support.embedded import ACCOUNT, REGION, Embedded, embedded, template_url
 
 Template = dict[str, Any]
 
@@ -58,12 +58,20 @@ class Account:
     def client(self, service: str) -> Any:
         return self._there.client(service)
 
+    def _request(self, template: Template) -> dict[str, Any]:
+        asked = "HyperPodChart" in template.get("Parameters", {})
+        return {
+            "TemplateURL": template_url(self.client("s3"), template),
+            "Capabilities": ["CAPABILITY_NAMED_IAM"],
+            "Parameters": [{"ParameterKey": "HyperPodChart", "ParameterValue": "rehearsal"}] if asked else [],
+        }
+
     def create(self, name: str, template: Template) -> str:
-        self.cloudformation.create_stack(StackName=name, **_request(template))
+        self.cloudformation.create_stack(StackName=name, **self._request(template))
         return self._settled(name)
 
     def update(self, name: str, template: Template) -> str:
-        self.cloudformation.update_stack(StackName=name, **_request(template))
+        self.cloudformation.update_stack(StackName=name, **self._request(template))
         return self._settled(name)
 
     def delete(self, name: str) -> str:
@@ -153,15 +161,6 @@ def _zipped(folder: Path) -> bytes:
             if file.is_file():
                 archive.write(file, file.relative_to(folder))
     return buffer.getvalue()
-
-
-def _request(template: Template) -> dict[str, Any]:
-    asked = "HyperPodChart" in template.get("Parameters", {})
-    return {
-        "TemplateBody": json.dumps(template),
-        "Capabilities": ["CAPABILITY_NAMED_IAM"],
-        "Parameters": [{"ParameterKey": "HyperPodChart", "ParameterValue": "rehearsal"}] if asked else [],
-    }
 
 
 def needing(template: Template, changes: Mapping[str, str], *, mode: str = "enforce") -> Template:

@@ -21,6 +21,7 @@ from hyperpod_cdk_rehearsal.account_files import load_document
 from hyperpod_cdk_rehearsal.embedded.operations import service_error
 from hyperpod_cdk_rehearsal.process import EmbeddedAws
 from tests.support.assembly import ENVIRONMENTS, Synthesized, shipped
+from tests.support.embedded import template_url
 
 pytestmark = pytest.mark.examples
 """Each of them needs prod deployed; what a service refuses by itself stands in rehearsal/tests."""
@@ -192,11 +193,19 @@ class Deployed:
 
     def create(self, name: str, template: Template, *, chart: str = "rehearsal") -> None:
         self.picture = None
-        self.cloudformation.create_stack(StackName=name, **_request(template, chart))
+        self.cloudformation.create_stack(StackName=name, **self._request(template, chart))
 
     def update(self, name: str, template: Template) -> None:
         self.picture = None
-        self.cloudformation.update_stack(StackName=name, **_request(template, "rehearsal"))
+        self.cloudformation.update_stack(StackName=name, **self._request(template, "rehearsal"))
+
+    def _request(self, template: Template, chart: str) -> dict[str, Any]:
+        asked = "HyperPodChart" in template.get("Parameters", {})
+        return {
+            "TemplateURL": template_url(self.client("s3"), template),
+            "Capabilities": ["CAPABILITY_NAMED_IAM"],
+            "Parameters": [{"ParameterKey": "HyperPodChart", "ParameterValue": chart}] if asked else [],
+        }
 
     def settled(self, name: str) -> str:
         """The stack's status once nothing happens to it any more."""
@@ -307,15 +316,6 @@ def _name(template: Template, logical_id: str) -> str:
 def _resource(template: Template, logical_id: str) -> dict[str, Any]:
     resource: dict[str, Any] = template["Resources"][_name(template, logical_id)]
     return resource
-
-
-def _request(template: Template, chart: str) -> dict[str, Any]:
-    asked = "HyperPodChart" in template.get("Parameters", {})
-    return {
-        "TemplateBody": json.dumps(template),
-        "Capabilities": ["CAPABILITY_NAMED_IAM"],
-        "Parameters": [{"ParameterKey": "HyperPodChart", "ParameterValue": chart}] if asked else [],
-    }
 
 
 EFA_GROUP = {"Fn::GetAtt": ["EfaGroup96CDBEEF", "GroupId"]}
