@@ -35,6 +35,7 @@ from hyperpod_cdk.review.model import (
 )
 from hyperpod_cdk.templates.assembly import Assembly, Resource
 from hyperpod_cdk.templates.difference import METADATA, MISSING, PropertyChange, ResourceChange
+from hyperpod_cdk.templates.groups import exists
 from hyperpod_cdk.templates.loops import UNREAD_LOOP
 from hyperpod_cdk.templates.values import (
     STORED,
@@ -190,8 +191,8 @@ class _Review:
         )
 
     def _enter(self, change: ResourceChange) -> None:
-        was = change.before is not None and _is_there(self.base, change.before)
-        will_be = change.after is not None and _is_there(self.head, change.after)
+        was = change.before is not None and exists(self.base, change.before)
+        will_be = change.after is not None and exists(self.head, change.after)
         if was is False and will_be is False:
             return
         entry = Entry(change.before, change.after)
@@ -215,7 +216,7 @@ class _Review:
 
     def _added(self, entry: Entry) -> None:
         entry.fate = Effect.ADDED
-        there = _is_there(self.head, entry.resource)
+        there = exists(self.head, entry.resource)
         if _TYPE.fullmatch(entry.resource.type) is None:
             shape = updates.SHAPES["no type"]
             judged = Judged(Effect.REFUSED, shape.sentence, shape.source)
@@ -385,7 +386,7 @@ class _Review:
     def _follow(self, giver: Entry, user: Resource, giving: Giving) -> Entry | None:
         """Judge the references of ``user`` to the new values of ``giver``; return its entry if something was found."""
         before = self.base.find(user.stack, user.logical_id)
-        if before is None or before.type != user.type or _is_there(self.head, user) is False:
+        if before is None or before.type != user.type or exists(self.head, user) is False:
             return None
         entry = self.entries.get((user.stack, user.logical_id)) or Entry(before, user)
         if entry.fate is not None:
@@ -488,7 +489,7 @@ class _Review:
             is_deployed = self.base.by_name[nested.stack].template != self.head.by_name[nested.stack].template
             url = plain(resolve(self.head, nested.stack, nested.properties.get(_TEMPLATE)))
             # CDK names an upload by its content
-            if not is_deployed or _is_there(self.head, nested) is False or _DIGEST.search(url):
+            if not is_deployed or exists(self.head, nested) is False or _DIGEST.search(url):
                 continue
             entry = self.entries[nested.stack, nested.logical_id] = Entry(before, nested)
             said = "this deployment reads the template again, and it may have changed at its address"
@@ -637,18 +638,9 @@ def _is_updated(entry: Entry, attribute: str) -> bool:
     )
 
 
-def _is_there(assembly: Assembly, resource: Resource) -> bool | None:
-    """Whether a resource's condition is true, None if the template does not show it."""
-    condition = resource.body.get("Condition")
-    if not isinstance(condition, str):
-        return True
-    holds = resolve(assembly, resource.stack, {"Fn::If": [condition, True, False]})
-    return holds if isinstance(holds, bool) else None
-
-
 def _existence(assembly: Assembly, resource: Resource) -> bool | str:
     """Return whether a resource exists or, if the template does not show it, on what that depends."""
-    there = _is_there(assembly, resource)
+    there = exists(assembly, resource)
     return meaning(assembly.by_name[resource.stack], resource.body["Condition"]) if there is None else there
 
 

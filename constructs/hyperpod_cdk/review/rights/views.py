@@ -11,6 +11,7 @@ from typing import Any, Final
 from hyperpod_cdk.review import nouns
 from hyperpod_cdk.templates.assembly import Assembly, Resource
 from hyperpod_cdk.templates.difference import ResourceChange
+from hyperpod_cdk.templates.groups import exists
 from hyperpod_cdk.templates.values import UNKNOWN_MARKS, Reference, Unknown, resolve, resolved_properties
 
 Place = tuple[str, str]
@@ -124,12 +125,7 @@ class View:
     @cached_property
     def resources(self) -> tuple[Resource, ...]:
         """What is deployed: every resource whose condition is not known to be false."""
-        return tuple(
-            resource
-            for resource in self.assembly.resources()
-            if not isinstance(name := resource.body.get("Condition"), str)
-            or resolve(self.assembly, resource.stack, {"Fn::If": [name, True, False]}) is not False
-        )
+        return tuple(each for each in self.assembly.resources() if exists(self.assembly, each) is not False)
 
     def of_type(self, *types: str) -> Iterator[Resource]:
         """Return every deployed resource of these types."""
