@@ -6,6 +6,7 @@ intrinsic-function-reference-conditions and transform-aws-languageextensions.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,8 +14,9 @@ import pytest
 from hyperpod_cdk.review.model import ReasonKind, Report, Side
 from hyperpod_cdk.review.run import review
 from hyperpod_cdk.templates.assembly import Assembly, Stack
-from hyperpod_cdk.templates.difference import by_meaning
+from hyperpod_cdk.templates.difference import by_meaning, compare
 from hyperpod_cdk.templates.loops import expanded
+from hyperpod_cdk.templates.values import plain
 from tests.support.tables import row_by_row
 
 pytestmark = pytest.mark.usefixtures("nag_here")
@@ -208,3 +210,20 @@ def test_a_loop_of_which_a_condition_decides_the_resources() -> None:
     resources = expanded({"Resources": {**TOPIC, "Fn::ForEach::L": loop}}, most=100)["Resources"]
     ((kind, name, _),) = asked(side(BY_PROD, resources), side(BY_DEV, resources))
     assert (kind, name) == (ReasonKind.UNKNOWN, "Conditions.C")
+
+
+def test_whoever_compares_does_so_by_meaning() -> None:
+    before, after = (side(each, it("AWS::SNS::Topic", TopicName=CHOSEN)) for each in (BY_PROD, BY_DEV))
+    (found,) = compare(before, after)
+    assert [(each.path, plain(each.before), plain(each.after)) for each in found.properties] == [
+        ("TopicName", '{if C (${Env} = "prod"): a, else b}', '{if C (${Env} = "dev"): a, else b}')
+    ]
+    assert compare(before, side(BY_PROD, it("AWS::SNS::Topic", TopicName=CHOSEN))) == []
+
+
+def test_a_stack_elsewhere_has_conditions_of_its_own() -> None:
+    before = side(BY_PROD, it("AWS::SNS::Topic", TopicName=CHOSEN))
+    elsewhere = replace(before, stacks=tuple(replace(each, region="us-west-2") for each in before.stacks))
+    after = side(BY_DEV, it("AWS::SNS::Topic", TopicName=CHOSEN))
+    texts = [each.after for row in reviewed(elsewhere, after).blast_radius.resources for each in row.properties]
+    assert not any("Env" in str(each) for each in texts)

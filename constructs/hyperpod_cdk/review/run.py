@@ -70,7 +70,8 @@ def review(
     sets. ``reasons`` are additional reasons for an approval, which neither side shows. ``stored`` reads assets of a
     base that is deployed.
     """
-    base, head = apart(base, head), by_meaning(head, base)
+    base = apart(base, head)
+    base, head = by_meaning(base, head), by_meaning(head, base)
     stays = tuple(stack for stack in base.stacks if stack.name not in head.by_name)
     changes = compare(base, head)
     radius, refused, contradictions = with_change_sets(blast_radius(base, head, changes), witnesses, base, head)

@@ -99,8 +99,7 @@ def apart(base: Assembly, head: Assembly) -> Assembly:
     """Return the base with another name for each stack that is not one of the head's.
 
     CloudFormation identifies a stack by account, Region and name: one with the same name elsewhere is another stack,
-    which stays as it is. Values that only the deployment knows may be the same. Conditions that the head defines
-    differently have their meaning beside their name (``by_meaning``).
+    which stays as it is. Values that only the deployment knows may be the same.
     """
 
     def is_elsewhere(stack: Stack) -> bool:
@@ -116,7 +115,7 @@ def apart(base: Assembly, head: Assembly) -> Assembly:
         if is_elsewhere(stack) or (stack.name not in head.by_name and _place(stack) in places)
     }
     if not names:
-        return by_meaning(base, head)
+        return base
     stacks = tuple(
         replace(
             stack,
@@ -125,7 +124,7 @@ def apart(base: Assembly, head: Assembly) -> Assembly:
         )
         for stack in base.stacks
     )
-    return by_meaning(replace(base, stacks=stacks), head)
+    return replace(base, stacks=stacks)
 
 
 def by_meaning(side: Assembly, other: Assembly) -> Assembly:
@@ -135,18 +134,20 @@ def by_meaning(side: Assembly, other: Assembly) -> Assembly:
     it: without their meaning, a condition that is defined differently would change nothing.
     """
     found = {stack.name: _unlike(stack, other.by_name.get(stack.name)) for stack in side.stacks}
-    if not any(found.values()):
+    if all(found[stack.name] == stack.unlike for stack in side.stacks):
         return side
-    stacks = tuple(replace(stack, unlike=found[stack.name]) if found[stack.name] else stack for stack in side.stacks)
-    return replace(side, stacks=stacks)
+    stacks = (
+        stack if found[stack.name] == stack.unlike else replace(stack, unlike=found[stack.name])
+        for stack in side.stacks
+    )
+    return replace(side, stacks=tuple(stacks))
 
 
 def _unlike(stack: Stack, other: Stack | None) -> dict[str, str]:
-    shared = [name for name in stack.conditions if other is not None and name in other.conditions]
-    if other is None or not shared:
+    if other is None:
         return {}
-    meant = {name: (meaning(stack, name), meaning(other, name)) for name in shared}
-    return {name: own for name, (own, theirs) in meant.items() if own != theirs}
+    shared = [name for name in stack.conditions if name in other.conditions]
+    return {name: own for name in shared if (own := meaning(stack, name)) != meaning(other, name)}
 
 
 def _place(stack: Stack) -> str:
@@ -164,6 +165,7 @@ def compare(base: Assembly, head: Assembly) -> list[ResourceChange]:
 
 
 def _compared(base: Assembly, head: Assembly) -> list[ResourceChange]:
+    base, head = by_meaning(base, head), by_meaning(head, base)
     changes = []
     for after in head.resources():
         before = base.find(after.stack, after.logical_id)
