@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 
 from hyperpod_cdk.catalog.sentences import plural
@@ -81,26 +81,27 @@ class _Folder:
 
     def texts(self) -> Iterator[tuple[Path, str]]:
         """Yield every script that can be read, with its text."""
-        unread = {name for name, _ in self._unread()}
         for file in self.files():
-            if is_script(file) and self.name(file) not in unread:
+            if is_script(file) and self.name(file) not in self._unread:
                 yield file, file.read_bytes().decode("utf-8", "replace")
 
     def unread(self) -> Iterator[Skipped]:
         """Yield a skip for every script that ``texts`` leaves out."""
-        for name, why in self._unread():
+        for name, why in self._unread.items():
             yield Skipped(reason=f"{name} was not read: {why}")
 
-    def _unread(self) -> Iterator[tuple[str, str]]:
+    @cached_property
+    def _unread(self) -> dict[str, str]:
+        """Each script that is not read -> why."""
         broken = {problem.path for problem in script_problems(self.path, shown=self.shown)}
-        for file in self.files():
+        found = {}
+        for file in filter(is_script, self.files()):
             name = self.name(file)
-            if not is_script(file):
-                continue
             if Path(name) in broken:
-                yield name, f"{lifecycle_scripts_can_start.__name__} reports why a node cannot run it"
+                found[name] = f"{lifecycle_scripts_can_start.__name__} reports why a node cannot run it"
             elif file.stat().st_size > LARGEST_SCRIPT_KIB * 2**10:
-                yield name, f"it is larger than {LARGEST_SCRIPT_KIB} KiB"
+                found[name] = f"it is larger than {LARGEST_SCRIPT_KIB} KiB"
+        return found
 
 
 @check(
