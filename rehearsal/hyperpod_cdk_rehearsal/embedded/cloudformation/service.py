@@ -117,10 +117,7 @@ class StackService:
                 raise TemplateError("Only one of TemplateBody or TemplateURL can be specified.")
             body = str(request["TemplateBody"])
             if len(body.encode()) > _MOST_BODY_BYTES:
-                raise TemplateError(
-                    f"1 validation error detected: Value '{body[:256]}...' at 'templateBody' failed to satisfy"
-                    f" constraint: Member must have length less than or equal to {_MOST_BODY_BYTES}"
-                )
+                raise _out_of_bounds("templateBody", f"{body[:256]}...", _at_most(_MOST_BODY_BYTES))
             return body
         url = request.get("TemplateURL")
         if not url:
@@ -141,12 +138,10 @@ class StackService:
         if not re.fullmatch(_STACK_NAME, name):
             wrong = f"Member must satisfy regular expression pattern: {_STACK_NAME}"
         elif len(name) > _LONGEST_NAME:
-            wrong = f"Member must have length less than or equal to {_LONGEST_NAME}"
+            wrong = _at_most(_LONGEST_NAME)
         else:
             return
-        raise TemplateError(
-            f"1 validation error detected: Value '{name}' at 'stackName' failed to satisfy constraint: {wrong}"
-        )
+        raise _out_of_bounds("stackName", name, wrong)
 
     def check_template(self, template: Template) -> None:
         """Raise TemplateError for errors of a template in this Region, regardless of its parameters."""
@@ -325,6 +320,17 @@ def required_capabilities(template: Template) -> list[str]:
     if any(_NAMED_IAM.get(d.resource_type, "") in d.properties for d in iam):
         return ["CAPABILITY_NAMED_IAM"]
     return ["CAPABILITY_IAM"] if iam else []
+
+
+def _at_most(length: int) -> str:
+    return f"Member must have length less than or equal to {length}"
+
+
+def _out_of_bounds(name: str, shown: str, wrong: str) -> TemplateError:
+    """What CloudFormation says of a value of a request that its API does not allow."""
+    return TemplateError(
+        f"1 validation error detected: Value '{shown}' at '{name}' failed to satisfy constraint: {wrong}"
+    )
 
 
 def template_location(url: str) -> tuple[str, str]:
