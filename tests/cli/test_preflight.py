@@ -50,6 +50,35 @@ def test_strict_takes_nothing_for_passed_that_was_not_asked(run: Run) -> None:
     assert (done.returncode, json.loads(done.stdout)["passed"]) == (0, True)
 
 
+NOT_READ = "lifecycle_scripts/large.sh was not read: it is larger than 512 KiB"
+
+
+def test_offline_reports_what_was_skipped_for_another_reason(run: Run, workspace: Path) -> None:
+    scripts = workspace / "lifecycle_scripts"
+    scripts.mkdir(exist_ok=True)
+    (scripts / "on_create.sh").write_text("#!/bin/bash\n", encoding="utf-8")
+    (scripts / "large.sh").write_text("#!/bin/bash\n".ljust(2**19 + 1, "\n"), encoding="utf-8")
+    done = run("preflight", "dev", "--offline", "--only", "lifecycle-scripts", "--only", "workspaces")
+    *lines, summary = done.stdout.splitlines()
+    skipped = [line for line in lines if line.startswith("skipped ")]
+    assert skipped == [
+        f"skipped lifecycle scripts {check}: {NOT_READ}"
+        for check in ("are bash", "find what they call", "download nothing")
+    ]
+    assert summary == (
+        "environments/dev.yaml: nothing failed in the checks that do not need AWS, but 3 of them could not be"
+        " completed, 2 passed, 3 skipped, 2 not needed"
+    )
+    everything = run("preflight", "dev", "--offline").stdout.splitlines()
+    assert [line for line in everything if line.startswith("skipped ")] == [
+        f"skipped 3 checks of lifecycle-scripts: {NOT_READ}"
+    ]
+    assert ", 3 " not in everything[-1].partition("but 3 of them could not be completed")[2]
+    assert ": AWS is not called with --offline), " in everything[-1]
+    of_fleet = answered("fleet-report", run("fleet", "preflight", "--offline", "--format", "json").stdout)
+    assert {row["reason"] for each in of_fleet["environments"] for row in each["skipped"]} == {NOT_READ}
+
+
 def test_ip_budget_alone_draws_the_blocks(run: Run) -> None:
     done = run("preflight", "dev", "--only", "ip-budget", "--offline")
     assert done.returncode == 0, done.stdout + done.stderr

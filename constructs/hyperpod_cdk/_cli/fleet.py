@@ -126,6 +126,7 @@ def preflight(
 
     def ask(each: Member, loaded: LoadedEnvironment) -> Look:
         from hyperpod_cdk._cli import preflight as verb  # noqa: PLC0415 - as above
+        from hyperpod_cdk.checks.run import apart_from_offline  # noqa: PLC0415 - as above
         from hyperpod_cdk.checks.together import RULE  # noqa: PLC0415 - as above
         from hyperpod_cdk.findings import Severity  # noqa: PLC0415 - as above
         from hyperpod_cdk.json_schema import told  # noqa: PLC0415 - as above
@@ -145,7 +146,8 @@ def preflight(
                 aws_said=gap.said,
             )
             for result in report.results
-            for gap in result.skipped
+            # with --offline, what needs AWS is reported only once
+            for gap in apart_from_offline(result)
         ]
         counts = ", ".join(f"{number} {status.value}" for status, number in report.counts().items() if number)
         refused = any(finding.severity is Severity.ERROR for finding in beyond)
@@ -154,8 +156,7 @@ def preflight(
             summary=counts,
             verdict=f"{counts}.",
             findings=tuple(told(finding) for finding in findings),
-            # with --offline, what needs AWS is reported only once
-            skipped=() if offline else tuple(skipped),
+            skipped=tuple(skipped),
         )
 
     rows = side_by_side(looked, ask)

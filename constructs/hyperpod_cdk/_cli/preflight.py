@@ -12,7 +12,7 @@ from hyperpod_cdk._cli.common import extra
 from hyperpod_cdk._cli.output import Format, finding_line, painted_word, table
 from hyperpod_cdk.checks.answers import allowing
 from hyperpod_cdk.checks.model import Report, Result, Skipped, Status
-from hyperpod_cdk.checks.run import OFFLINE_REASON, asks_aws, offline, preflight, select
+from hyperpod_cdk.checks.run import OFFLINE_REASON, apart_from_offline, asks_aws, offline, preflight, select
 from hyperpod_cdk.config import LoadedEnvironment
 from hyperpod_cdk.findings import Finding, by_place
 from hyperpod_cdk.handlers.quota_gate.reading import quoted
@@ -86,9 +86,8 @@ def print_report(report: Report, asked: dict[str, Any], *, output: Format, verbo
         print(line)
     for finding in by_place(_findings(report)):
         print(finding_line(finding))
-    if not is_offline:
-        for line in _skipped(report.results, verbose=verbose):
-            print(f"{painted_word('skipped')} {line}")
+    for line in _skipped(report.results, verbose=verbose):
+        print(f"{painted_word('skipped')} {line}")
     print(_summary(report, asked, is_offline=is_offline))
 
 
@@ -117,8 +116,11 @@ def _findings(report: Report) -> list[Finding]:
 
 
 def _skipped(results: Sequence[Result], *, verbose: bool) -> list[str]:
-    """Return why checks were skipped: one line per reason with the checks it affects; all gaps if verbose."""
-    found = [(result.check, each) for result in results for each in result.skipped]
+    """Return why checks were skipped: one line per reason with the checks it affects; all gaps if verbose.
+
+    Those of ``--offline`` are in the summary.
+    """
+    found = [(result.check, each) for result in results for each in apart_from_offline(result)]
     if verbose:
         return [f"{check.title}: {_reason(each)}" for check, each in found]
     areas = {check.title: check.area for check, _ in found}
@@ -140,10 +142,12 @@ def _reason(each: Skipped) -> str:
 def _summary(report: Report, asked: dict[str, Any], *, is_offline: bool) -> str:
     counts = report.counts()
     skipped = counts[Status.SKIPPED]
+    incomplete = sum(result.status is Status.SKIPPED and bool(apart_from_offline(result)) for result in report.results)
     told = set(Status)
     verdict = painted_word("refused" if report.passed is False else "ok")
     if report.passed is None and is_offline:
         verdict = "nothing failed in the checks that do not need AWS"
+        verdict += f", but {incomplete} of them could not be completed" if incomplete else ""
     elif report.passed is None:
         told.discard(Status.SKIPPED)
         verdict = f"nothing failed, but {skipped} of {len(report.results)} checks could not be completed"
@@ -151,8 +155,9 @@ def _summary(report: Report, asked: dict[str, Any], *, is_offline: bool) -> str:
     end = ""
     if asked:
         end = f", {asked['calls']} AWS call{'' if asked['calls'] == 1 else 's'}"
-    if is_offline and skipped:
-        parts = [f"{part} ({OFFLINE_REASON})" if part.endswith(Status.SKIPPED) else part for part in parts]
+    if is_offline and skipped > incomplete:
+        why = f"{skipped - incomplete}: {OFFLINE_REASON}" if incomplete else OFFLINE_REASON
+        parts = [f"{part} ({why})" if part.endswith(Status.SKIPPED) else part for part in parts]
     elif any(each.action for result in report.results for each in result.skipped):
         end += f"; 'hyperpod-cdk preflight {report.loaded.called} --iam-policy' prints the policy that all checks need"
     return f"{report.loaded.file}: {', '.join([verdict, *parts])}{end}"

@@ -120,6 +120,11 @@ def preflight(
     return Report(loaded=loaded, results=tuple(_placed(cast("Result", result), loaded) for result in results))
 
 
+def apart_from_offline(result: Result) -> tuple[Skipped, ...]:
+    """Return what a check did not compare for another reason than ``--offline``."""
+    return tuple(each for each in result.skipped if OFFLINE_REASON not in each.reason)
+
+
 def asks_aws(environment: Environment, checks: Iterable[Check]) -> bool:
     """Return whether any of the checks asks AWS about this environment; else no credentials are needed."""
     return any(_asks(check, environment) for check in checks)
