@@ -9,7 +9,7 @@ import pytest
 
 from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.checks.aws import LiveAws
-from hyperpod_cdk.checks.aws_calls import Patience
+from hyperpod_cdk.checks.aws_calls import Call, Patience
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.handlers.quota_gate.reading import Own
 from tests.support.scripted_aws import (
@@ -52,6 +52,10 @@ def ask(monkeypatch: pytest.MonkeyPatch) -> Ask:
         return aws, served
 
     return make
+
+
+def quota_calls(aws: LiveAws) -> list[Call]:
+    return [call for call in aws.calls if call.service == "servicequotas"]
 
 
 def reason(aws: LiveAws) -> tuple[str, str]:
@@ -155,11 +159,12 @@ def test_a_service_that_throttles_without_end_costs_one_calls_time(monkeypatch: 
             # a machine that is busy answers too late for the last of the nine
             "servicequotas:GetServiceQuota gave no answer within 2 s",
         }
-        made = len(served.asked)
+        # on a busy machine some start when the first ones are given up, and make no call
+        made = quota_calls(aws)
+        assert 1 <= len(made) <= 30
         with pytest.raises(NotAnswered, match=r"^AWS throttled servicequotas:GetServiceQuota"):
             aws.quota("vpc", "VPCs", "L-31")
-        assert len([call for call in aws.calls if call.service == "servicequotas"]) == 30
-        assert len(served.asked) - made < 30
+        assert quota_calls(aws) == made
 
 
 def test_a_service_that_drips_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
