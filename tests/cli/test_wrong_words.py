@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import shutil
 from collections.abc import Iterator
@@ -112,9 +113,12 @@ def test_no_verb_takes_what_is_no_word(verb: str) -> None:
         assert (done.exit_code, done.stdout, done.stderr) == (2, "", f"{said}\n"), words
 
 
-def test_words_for_cdk_are_its_own(run_process: Run) -> None:
+def test_words_for_cdk_are_its_own(workspace: Path, run_process: Run) -> None:
+    own = workspace / "node_modules" / "aws-cdk" / "bin" / "cdk"
+    own.parent.mkdir(parents=True)
+    own.write_text("console.log(JSON.stringify(process.argv.slice(2)))", encoding="utf-8")
     done = run_process("cdk", "--version", "")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, json.loads(done.stdout), done.stderr) == (0, ["--version", ""], "")
 
 
 _NODE = (
