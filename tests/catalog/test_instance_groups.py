@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 
 from hyperpod_cdk.catalog import hyperpod, instance_groups, instance_types, kubernetes
 from hyperpod_cdk.catalog.instance_types import InstanceType
+from hyperpod_cdk.config.draft import UNKNOWN, UnknownValueError, certain
 from tests.support.tables import row_by_row
 
 PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/h100"
@@ -53,6 +54,7 @@ class Group:
     deep_health_checks: Sequence[str] = ()
     threads_per_core: int | None = None
     network_interface: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
     taints: Sequence[A] = ()
     patching: A | None = None
     on_create: str | None = None
@@ -380,7 +382,16 @@ def test_clusters_with_karpenter() -> None:
     ],
 )
 def test_keys_of_labels_and_taints(key: str, problem: str | None) -> None:
-    assert list(instance_groups.key_problems(key)) == ([] if problem is None else [problem])
+    wrong = [] if problem is None else [problem]
+    kubelet = kubernetes.node_label_problem(key)
+    labelled, tainted = (
+        Group(labels={key: "x"}),
+        Group(taints=(A(key="a", effect="NoExecute"), A(key=key, effect="NoSchedule"))),
+    )
+    assert list(instance_groups.key_problems(labelled, list)) == [
+        (("labels", key), said) for said in (*wrong, *([] if kubelet is None else [kubelet]))
+    ]
+    assert list(instance_groups.key_problems(tainted, list)) == [(("taints", 1, "key"), said) for said in wrong]
 
 
 def placed(found: Iterable[instance_groups.Placed]) -> Iterator[str]:
@@ -445,15 +456,22 @@ def test_a_plan_is_of_the_clusters_home(
 
 def test_ultraservers_come_with_a_plan() -> None:
     name = "ml.p6e-gb200.36xlarge"
+
+    def found(capacity: str | None, *types: str, one: str | None = None) -> list[instance_groups.Placed]:
+        group = Group(instance_type=one, instance_types=types, capacity=capacity)
+        return list(instance_groups.ultraserver_problems(group, list))
+
     for capacity in (None, "training_plan"):
-        assert instance_groups.ultraserver_problem(name, capacity) is None
+        assert found(capacity, one=name) == []
     for capacity in ("on_demand", "spot"):
-        assert instance_groups.ultraserver_problem("ml.p5.48xlarge", capacity) is None
-        assert instance_groups.ultraserver_problem(name, capacity) == (
+        assert found(capacity, one="ml.p5.48xlarge") == []
+        said = (
             "must be training_plan for ml.p6e-gb200.36xlarge, which is sold as UltraServers of 9"
             " (u-p6e-gb200x36) or 18 (u-p6e-gb200x72) instances, got"
             f" {capacity}; set capacity: training_plan with its training_plan_arn"
         )
+        assert found(capacity, one=name) == [(("capacity",), said)]
+        assert found(capacity, "ml.p5.48xlarge", name) == [(("capacity",), said)]
 
 
 def test_ultraservers_stand_in_one_region() -> None:
@@ -524,7 +542,21 @@ MUST_PARTITION = (
     ],
 )
 def test_slices_of_gpus(configuration: str, rows: list[InstanceType], problems: list[tuple[bool, str]]) -> None:
-    assert list(instance_groups.mig_problems(configuration, rows)) == problems
+    group = Group(instance_type="ml.p5.48xlarge", labels={hyperpod.MIG_LABEL: configuration})
+    at = ("labels", hyperpod.MIG_LABEL)
+    certain = [(at, said) for is_certain, said in problems if is_certain]
+    # what the chart lacks is another sentence, with another test
+    refused = [found for found in instance_groups.partition_problems(group, lambda: rows) if CHART not in found[1]]
+    assert refused == certain
+    doubts = [(at, said) for is_certain, said in problems if not is_certain]
+    assert list(instance_groups.partition_doubts(group, lambda: rows)) == doubts
+
+
+def of_the_chart(configuration: str, rows: list[InstanceType]) -> str | None:
+    """The sentence about a configuration that the chart does not have."""
+    group = Group(instance_type="ml.p5.48xlarge", labels={hyperpod.MIG_LABEL: configuration})
+    found = [said for _, said in instance_groups.partition_problems(group, lambda: rows) if CHART in said]
+    return found[0] if found else None
 
 
 CHART = "must be a configuration that the dependency chart gives the GPU operator, which otherwise does not partition"
@@ -543,13 +575,13 @@ CHART = "must be a configuration that the dependency chart gives the GPU operato
     ],
 )
 def test_configurations_of_the_chart(configuration: str, rows: list[InstanceType], problem: str | None) -> None:
-    assert instance_groups.mig_configuration_problem(configuration, rows) == problem
+    assert of_the_chart(configuration, rows) == problem
 
 
 def test_an_unknown_configuration_is_answered_with_those_of_the_type() -> None:
     fix = "set it to all-1g.10gb, all-3g.40gb or all-7g.80gb, or to a mixture of the chart's default-mig-config"
     for rows in ([DOCUMENTED], [WITHOUT, DOCUMENTED], [replace(DOCUMENTED, mig_documented=False)]):
-        found = instance_groups.mig_configuration_problem("all-1g.10gb-3", rows)
+        found = of_the_chart("all-1g.10gb-3", rows)
         assert found == f"{CHART} GPUs, got all-1g.10gb-3; {fix}"
 
 
@@ -571,9 +603,31 @@ def test_a_key_for_volumes() -> None:
 
 
 def test_flexible_groups_have_no_partitions() -> None:
-    assert instance_groups.slices_problem() == (
-        "must be left out of a flexible group, whose GPUs cannot be partitioned; set one instance_type instead"
+    labels = {hyperpod.MIG_LABEL: "all-1g.10gb"}
+    flexible, plain = (
+        Group(instance_types=("ml.p5.48xlarge",), labels=labels),
+        Group(instance_types=("ml.p5.48xlarge",)),
     )
+    said = "must be left out of a flexible group, whose GPUs cannot be partitioned; set one instance_type instead"
+    assert list(instance_groups.partition_problems(flexible, lambda: [DOCUMENTED])) == [
+        (("labels", hyperpod.MIG_LABEL), said)
+    ]
+    assert list(instance_groups.partition_problems(plain, lambda: [DOCUMENTED])) == []
+    assert list(instance_groups.partition_doubts(plain, lambda: [WITHOUT])) == []
+
+
+def test_all_rules_are_run_as_far_as_values_are_known() -> None:
+    """A rule that reads what is not known ends, and the others still say what they find."""
+    wrong = Group(count=1, min_count=2, taints=(TAINT, TAINT), threads_per_core=2, instance_type=ARM)
+    placed_at = [place for place, _ in instance_groups.problems(wrong, wrong.rows)]
+    assert placed_at == [("min_count",), ("taints", 1), ("threads_per_core",)]
+    unknown = replace(wrong, count=UNKNOWN)
+    still = [place for place, _ in instance_groups.problems(unknown, unknown.rows, certain=certain)]
+    assert still == [("taints", 1), ("threads_per_core",)]
+    with pytest.raises(UnknownValueError):
+        list(instance_groups.problems(unknown, unknown.rows))
+    restricted = instance_groups.restricted_problems(replace(wrong, capacity="training_plan"), wrong.rows)
+    assert [place for place, _ in restricted] == [("capacity",), ("training_plan_arn",), ("threads_per_core",)]
 
 
 def test_kubernetes_of_ultraservers() -> None:
@@ -644,7 +698,7 @@ def test_karpenter_needs_of_its_cluster(recovery: str, provisioning: str, proble
     ],
 )
 def test_a_mixture_that_the_chart_does_not_have(configuration: str, problem: str | None) -> None:
-    found = instance_groups.mig_configuration_problem(configuration, [DOCUMENTED])
+    found = of_the_chart(configuration, [DOCUMENTED])
     assert found == (
         problem and f"{CHART} GPUs, got {configuration}; {problem}, or to a mixture of the chart's default-mig-config"
     )

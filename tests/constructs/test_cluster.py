@@ -351,7 +351,7 @@ class TestRefusals:
             ({"instance_groups": []}, "instance_groups must hold instance groups, got none; add one"),
             (
                 {"tags": {f"t{n}": "v" for n in range(50)}},
-                "tags must hold at most 50 tags (SageMaker=true is one of them), got 51; remove 1",
+                "tags: must hold at most 49 tags, got 50; remove 1",
             ),
             (
                 {"tiered_checkpointing_memory_percent": 19},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
 from typing import Any, cast
@@ -231,7 +232,9 @@ class TestThreadsPerCore:
             f'instance group "workers": instance_type must be a HyperPod instance type known on {AS_OF}, '
             'got "ml.p5.48xlarg"; did you mean ml.p5.48xlarge? If not, state the type\'s numbers in stated_types'
         )
-        assert refusal(make, instance_types=["ml.p5.48xlarge", "hopper"], threads_per_core=threads) == (
+        assert refusal(
+            make, instance_types=["ml.p5.48xlarge", "hopper"], capacity="spot", threads_per_core=threads
+        ) == (
             f'instance group "workers": instance_types[1] must be a HyperPod instance type known on {AS_OF}, '
             'got "hopper"; set instance_types to one of the 209 known, or state the type\'s numbers in stated_types'
         )
@@ -243,11 +246,13 @@ AS_OF = instance_types.as_of()
 class TestNeedsContinuous:
     def test_says_what(self, make: Make) -> None:
         flexible = make(instance_types=["ml.m5.2xlarge"])
-        assert flexible.provisioning_problem("all_or_nothing") == (
-            'instance_types a flexible group needs continuous provisioning, got provisioning="all_or_nothing"; set'
-            ' provisioning="continuous", or name one instance_type'
-        )
-        assert flexible.provisioning_problem("continuous") is None
+        assert list(flexible.provisioning_problems("all_or_nothing")) == [
+            (
+                'instance_types a flexible group needs continuous provisioning, got provisioning="all_or_nothing"; set'
+                ' provisioning="continuous", or name one instance_type'
+            )
+        ]
+        assert list(flexible.provisioning_problems("continuous")) == []
 
 
 BOUNDS = [
@@ -371,12 +376,15 @@ class TestWords:
             ),
             (
                 {"labels": {"-team": "a"}},
-                ('labels must be a Kubernetes label key of 1 to 317 characters, got "-team"; set the key to "team"'),
+                (
+                    "labels['-team'] must be a Kubernetes label key of 1 to 317 characters, got \"-team\"; set the key"
+                    ' to "team"'
+                ),
             ),
             (
                 {"taints": [Taint(key="gpu", effect=cast("Any", "Never"))]},
                 (
-                    'taints effect must be NoSchedule, PreferNoSchedule or NoExecute, got "Never"; set effect to one'
+                    'taints[0].effect must be NoSchedule, PreferNoSchedule or NoExecute, got "Never"; set effect to one'
                     " of these"
                 ),
             ),
@@ -431,22 +439,19 @@ class TestPatching:
             ),
             (
                 Patching(schedule="rate(1 day)"),
-                f"patching.schedule {hyperpod.CRON.problem('rate(1 day)', key='patching.schedule')}",
+                f"patching.schedule {hyperpod.CRON.problem('rate(1 day)', key='schedule')}",
             ),
             (
                 Patching(schedule="cron(0 3 ? * SUN *)", max_batch=Batch(instances=0)),
-                "patching.max_batch.instances must be at least 1, got 0; set patching.max_batch.instances to 1 or more",
+                "patching.max_batch.instances must be at least 1, got 0; set instances to 1 or more",
             ),
             (
                 Patching(schedule="cron(0 3 ? * SUN *)", max_batch=Batch(percent=101)),
-                (
-                    "patching.max_batch.percent must be at most 100, got 101; set patching.max_batch.percent to 100 or"
-                    " less"
-                ),
+                ("patching.max_batch.percent must be at most 100, got 101; set percent to 100 or less"),
             ),
             (
                 Patching(schedule="cron(0 3 ? * SUN *)", wait_seconds=3601),
-                "patching.wait_seconds must be at most 3600, got 3601; set patching.wait_seconds to 3600 or less",
+                "patching.wait_seconds must be at most 3600, got 3601; set wait_seconds to 3600 or less",
             ),
             (
                 Patching(schedule="cron(0 3 ? * SUN *)", rollback_alarms=[f"a{n}" for n in range(11)]),
@@ -455,8 +460,8 @@ class TestPatching:
             (
                 Patching(schedule="cron(0 3 ? * SUN *)", rollback_alarms=[" "]),
                 (
-                    "patching.rollback_alarms must be the name of a CloudWatch alarm, 1 to 256 characters, "
-                    'got " "; correct patching.rollback_alarms, which must look like node-deficit'
+                    "patching.rollback_alarms[0] must be the name of a CloudWatch alarm, 1 to 256 characters, "
+                    'got " "; correct rollback_alarms[0], which must look like node-deficit'
                 ),
             ),
         ],
@@ -486,7 +491,8 @@ class TestRegion:
         ],
     )
     def test_must_be_the_stacks(self, make: Make, given: dict[str, Any], problem: str | None) -> None:
-        assert make(**given).region_problem(region="us-east-1", account="111122223333") == problem
+        found = list(make(**given).place_problems(region="us-east-1", account="111122223333"))
+        assert found == ([] if problem is None else [problem])
 
     @pytest.mark.parametrize(
         ("zone", "said"),
@@ -507,9 +513,8 @@ class TestRegion:
             make(availability_zone_id=zone)
 
     def test_a_zone_must_be_of_the_region(self, make: Make) -> None:
-        problem = make(availability_zone_id="usw2-az1").region_problem(region="us-east-1", account="111122223333")
-
-        assert problem is not None
+        there = make(availability_zone_id="usw2-az1")
+        (problem,) = there.place_problems(region="us-east-1", account="111122223333")
         assert problem.startswith("availability_zone_id must be an availability zone ID of us-east-1 ")
 
     @pytest.mark.parametrize(
@@ -527,7 +532,8 @@ class TestRegion:
     )
     def test_a_role_of_its_own_must_be_the_accounts(self, make: Make, role: str, problem: str | None) -> None:
         group = make(execution_role_arn=role)
-        assert group.region_problem(region="us-east-1", account="111122223333") == problem
+        found = list(group.place_problems(region="us-east-1", account="111122223333"))
+        assert found == ([] if problem is None else [problem])
 
     def test_nothing_is_compared_with_a_token(self, make: Make) -> None:
         group = make(
@@ -537,7 +543,7 @@ class TestRegion:
             execution_role_arn="arn:aws:iam::444455556666:role/own",
         )
 
-        assert group.region_problem(region=cdk.Aws.REGION, account=cdk.Aws.ACCOUNT_ID) is None
+        assert list(group.place_problems(region=cdk.Aws.REGION, account=cdk.Aws.ACCOUNT_ID)) == []
 
 
 class TestTokens:
@@ -595,9 +601,10 @@ class TestNodes:
             (
                 {"labels": {"node-role.kubernetes.io/worker": "worker"}},
                 (
-                    "labels: must not be node-role.kubernetes.io/worker: kubelet sets no labels of kubernetes.io and"
-                    " k8s.io, which Kubernetes reserves, except those of kubelet.kubernetes.io and"
-                    " node.kubernetes.io; use a prefix of your own, such as example.com/worker"
+                    "labels['node-role.kubernetes.io/worker'] must not be node-role.kubernetes.io/worker: kubelet sets"
+                    " no labels of kubernetes.io and k8s.io, which Kubernetes reserves, except those of"
+                    " kubelet.kubernetes.io and node.kubernetes.io; use a prefix of your own, such as"
+                    " example.com/worker"
                 ),
             ),
         ],
@@ -606,40 +613,100 @@ class TestNodes:
         assert refusal(make, **given) == f'instance group "workers": {message}'
 
 
-@row_by_row(
-    "given, begins",
-    [
-        ({"instance_type": None}, "instance_type is missing;"),
-        ({"instance_types": ["a", "a"]}, "instance_types[1] must be named once,"),
-        ({"min_count": 3}, "min_count must be at most count,"),
-        ({"instance_type": "ml.g5.2xlarge", "network_interface": "efa"}, "network_interface must be left out for"),
-        ({"instance_type": "ml.p6e-gb200.36xlarge", "capacity": "spot"}, "capacity must be training_plan for"),
-        ({"capacity": "training_plan"}, "training_plan_arn is missing,"),
-        ({"capacity": None}, "capacity must say where ml.p5.48xlarge comes from (on_demand, spot or training_plan),"),
-        ({"instance_type": "ml.m7g.2xlarge", "threads_per_core": 2}, "threads_per_core must be 1 for ml.m7g.2xlarge,"),
-        ({"deep_health_checks": ["instance_stress"] * 2}, "deep_health_checks[1] must be named once,"),
-        ({"taints": [Taint(key="gpu", effect="NoSchedule")] * 2}, "taints[1] must be unique by key and effect,"),
-        ({"on_create": "a.sh", "on_init_complete": "b.sh"}, "on_init_complete cannot be set together with on_create,"),
-        ({"labels": {"a": 1}}, "labels.a must be text, got 1; write a as text"),
-        ({"labels": {"a": True}}, "labels.a must be text, got True; write a as text"),
-        ({"labels": {MIG: "all-9g.99gb"}}, f"labels: {MIG} must partition ml.p5.48xlarge into MIG profiles"),
-        ({"labels": {MIG: "ours"}}, f"labels: {MIG} must be a configuration that the dependency chart gives"),
-        (
-            {"instance_types": ["ml.p5.48xlarge"], "capacity": "spot", "labels": {MIG: "all-1g.10gb"}},
-            f"labels: {MIG} must be left out of a flexible group,",
-        ),
-        ({"labels": {f"{RESERVED}/x": "y"}}, f"labels['{RESERVED}/x'] must not begin with {RESERVED}/,"),
-        (
-            {"taints": [Taint(key=f"{RESERVED}/x", effect="NoExecute")]},
-            f"taints[0].key must not begin with {RESERVED}/,",
-        ),
-        ({"patching": Patching()}, "patching must have schedule or strategy, got neither;"),
-        (
-            {"patching": Patching(schedule="cron(0 3 ? * SUN *)", max_batch=Batch())},
-            "patching.max_batch must have instances or percent,",
-        ),
-    ],
-)
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"instance_type": None}, "instance_type is missing;"),
+    ({"instance_types": ["ml.m5.large", "ml.m5.large"]}, "instance_types[1] must be named once,"),
+    ({"min_count": 3}, "min_count must be at most count,"),
+    ({"instance_type": "ml.g5.2xlarge", "network_interface": "efa"}, "network_interface must be left out for"),
+    ({"instance_type": "ml.p6e-gb200.36xlarge", "capacity": "spot"}, "capacity must be training_plan for"),
+    ({"capacity": "training_plan"}, "training_plan_arn is missing,"),
+    ({"capacity": None}, "capacity must say where ml.p5.48xlarge comes from (on_demand, spot or training_plan),"),
+    ({"instance_type": "ml.m7g.2xlarge", "threads_per_core": 2}, "threads_per_core must be 1 for ml.m7g.2xlarge,"),
+    ({"deep_health_checks": ["instance_stress"] * 2}, "deep_health_checks[1] must be named once,"),
+    ({"taints": [Taint(key="gpu", effect="NoSchedule")] * 2}, "taints[1] must be unique by key and effect,"),
+    ({"on_create": "a.sh", "on_init_complete": "b.sh"}, "on_init_complete cannot be set together with on_create,"),
+    ({"labels": {"a": 1}}, "labels.a must be text, got 1; write a as text"),
+    ({"labels": {"a": True}}, "labels.a must be text, got True; write a as text"),
+    ({"labels": {MIG: "all-9g.99gb"}}, f"labels['{MIG}'] must partition ml.p5.48xlarge into MIG profiles"),
+    ({"labels": {MIG: "ours"}}, f"labels['{MIG}'] must be a configuration that the dependency chart gives"),
+    (
+        {"instance_types": ["ml.p5.48xlarge"], "capacity": "spot", "labels": {MIG: "all-1g.10gb"}},
+        f"labels['{MIG}'] must be left out of a flexible group,",
+    ),
+    ({"labels": {f"{RESERVED}/x": "y"}}, f"labels['{RESERVED}/x'] must not begin with {RESERVED}/,"),
+    (
+        {"taints": [Taint(key=f"{RESERVED}/x", effect="NoExecute")]},
+        f"taints[0].key must not begin with {RESERVED}/,",
+    ),
+    ({"patching": Patching()}, "patching must have schedule or strategy, got neither;"),
+    (
+        {"patching": Patching(schedule="cron(0 3 ? * SUN *)", max_batch=Batch())},
+        "patching.max_batch must have instances or percent,",
+    ),
+]
+
+
+@row_by_row("given, begins", REFUSED)
 def test_each_rule_of_the_catalog_is_applied(make: Make, given: dict[str, Any], begins: str) -> None:
     """The whole sentences: tests/catalog/test_instance_groups.py."""
     assert refusal(make, **given).startswith(f'instance group "workers": {begins}')
+
+
+@row_by_row(
+    "first, second",
+    [pair for pair in itertools.combinations(REFUSED, 2) if not pair[0][0].keys() & pair[1][0].keys()],
+)
+def test_what_is_wrong_is_said_at_once(
+    make: Make, first: tuple[dict[str, Any], str], second: tuple[dict[str, Any], str]
+) -> None:
+    lines = refusal(make, **first[0], **second[0]).splitlines()
+    for given, begins in (first, second):
+        alone = refusal(make, **given)
+        if alone in lines:
+            continue
+        # a rule that reads both values says something else, or nothing more, of the two together
+        assert alone.startswith(f'instance group "workers": {begins}')
+        assert given.keys() & OF_SEVERAL, (given, lines)
+
+
+OF_SEVERAL = {"instance_type", "instance_types", "capacity", "labels", "network_interface"}
+"""Arguments that rules about other ones read."""
+
+
+@pytest.mark.parametrize(
+    ("given", "lines"),
+    [
+        (
+            {"count": -1, "min_count": -2, "ami_id": "ours", "taints": [Taint(key="gpu", effect="NoSchedule")] * 2},
+            [
+                "count must be at least 0, got -1; set count to 0 or more",
+                "min_count must be at least 0, got -2; set min_count to 0 or more",
+                (
+                    'ami_id must be an AMI id (ami- and 8 to 17 hexadecimal digits) or "default", got "ours"; correct'
+                    " ami_id, which must look like ami-0a1b2c3d4e5f67890"
+                ),
+                (
+                    'taints[1] must be unique by key and effect, got "gpu" with NoSchedule as in taints[0]; remove one'
+                    " of the two"
+                ),
+            ],
+        ),
+        # what a wrong value would have to be compared with is not
+        (
+            {"count": "3", "min_count": 4, "threads_per_core": 3},
+            [
+                'count must be a whole number, got the text "3"; write count=3 without quotes',
+                "threads_per_core must be at most 2, got 3; set threads_per_core to 2 or less",
+            ],
+        ),
+        (
+            {"name": None, "count": None},
+            ["name must have a value, got None; pass one", "count must have a value, got None; pass one"],
+        ),
+    ],
+)
+def test_every_wrong_value_has_a_line(make: Make, given: dict[str, Any], lines: list[str]) -> None:
+    with pytest.raises(ValueError, match="instance group") as raised:
+        make(**given)
+    where = f'instance group "{given.get("name", "workers")}": '
+    assert str(raised.value).splitlines() == [where + line for line in lines]

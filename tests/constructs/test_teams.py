@@ -176,7 +176,7 @@ def test_a_type_that_neither_the_catalog_nor_the_caller_knows_is_refused() -> No
             lambda: team(resource_quota={GPU: "many"}),
             (
                 "team research: resource_quota['requests.nvidia.com/gpu']: must be a Kubernetes quantity, got"
-                ' "many"; set requests.nvidia.com/gpu to "64", "512Gi" or the like'
+                ' "many"; set resource_quota[\'requests.nvidia.com/gpu\'] to "64", "512Gi" or the like'
             ),
         ),
     ],

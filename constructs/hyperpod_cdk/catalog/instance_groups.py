@@ -85,6 +85,8 @@ class GroupLike(AnyGroupLike, Protocol):
     @property
     def network_interface(self) -> str | None: ...
     @property
+    def labels(self) -> Mapping[str, str]: ...
+    @property
     def patching(self) -> _Patching | None: ...
     @property
     def on_create(self) -> str | None: ...
@@ -273,8 +275,17 @@ def network_interface_problems(group: GroupLike, rows: Rows) -> Iterator[Placed]
             )
 
 
-def key_problems(key: str) -> Iterator[str]:
-    """Yield why the key of a label or a taint is not valid for a node, or is reserved by HyperPod."""
+def key_problems(group: GroupLike, _: Rows) -> Iterator[Placed]:
+    """Yield why keys of labels and taints are not valid for a node, or are reserved by HyperPod or by kubelet."""
+    for key in group.labels:
+        yield from ((("labels", key), problem) for problem in _key_problems(key))
+        if problem := kubernetes.node_label_problem(key):
+            yield ("labels", key), problem
+    for index, taint in enumerate(group.taints):
+        yield from ((("taints", index, "key"), problem) for problem in _key_problems(taint.key))
+
+
+def _key_problems(key: str) -> Iterator[str]:
     if problem := hyperpod.key_name_problem(key):
         yield f"{problem}; shorten it"
     owner, prefix = hyperpod.reserved_prefix(key) or ("", "")
@@ -442,17 +453,23 @@ def _after(seen: str) -> str:
     return f" {seen}" if seen else ""
 
 
-def ultraserver_problem(instance_type: str, capacity: str | None) -> str | None:
-    """Say that a type is sold only with a training plan, if ``capacity`` is another one."""
-    known = hyperpod.ultraserver(instance_type)
-    if known is None or capacity in {None, "training_plan"}:
-        return None
-    sizes = [f"{count} ({size})" for size, count in known.sizes.items()]
-    return Sentence(
-        f"must be training_plan for {instance_type}, which is sold as UltraServers of {listing(sizes)} instances, got"
-        f" {capacity}; ",
-        *_BY_PLAN,
-    )
+def ultraserver_problems(group: GroupLike, _: Rows) -> Iterator[Placed]:
+    """Yield the types that are sold only with a training plan, if the capacity is another one."""
+    if group.capacity in {None, "training_plan"}:
+        return
+    for name in (group.instance_type,) if group.instance_type is not None else group.instance_types:
+        known = hyperpod.ultraserver(name)
+        if known is None:
+            continue
+        sizes = [f"{count} ({size})" for size, count in known.sizes.items()]
+        yield (
+            ("capacity",),
+            Sentence(
+                f"must be training_plan for {name}, which is sold as UltraServers of {listing(sizes)} instances, got"
+                f" {group.capacity}; ",
+                *_BY_PLAN,
+            ),
+        )
 
 
 def ultraserver_version_doubt(instance_type: str, *, kubernetes_version: str) -> str | None:
@@ -480,11 +497,32 @@ def ultraserver_region_problem(instance_type: str, *, region: str) -> str | None
     )
 
 
-def mig_problems(configuration: str, rows: Sequence[InstanceType]) -> Iterator[tuple[bool, str]]:
-    """Yield what is wrong with a configuration of GPU partitions (MIG), and whether that is certain.
+def partition_problems(group: GroupLike, rows: Rows) -> Iterator[Placed]:
+    """Yield why the GPUs of a group cannot be partitioned (MIG) as its label says."""
+    if hyperpod.MIG_LABEL not in group.labels:
+        return
+    at, configuration = ("labels", hyperpod.MIG_LABEL), group.labels[hyperpod.MIG_LABEL]
+    if group.instance_types:
+        yield (
+            at,
+            "must be left out of a flexible group, whose GPUs cannot be partitioned; set one instance_type instead",
+        )
+    known = [*rows()]
+    yield from ((at, problem) for is_certain, problem in _slice_problems(configuration, known) if is_certain)
+    if problem := _configuration_problem(configuration, known):
+        yield at, problem
 
-    ``rows`` are the known types of the group.
-    """
+
+def partition_doubts(group: GroupLike, rows: Rows) -> Iterator[Placed]:
+    """Yield why it is not known whether the GPUs of a group can be partitioned as its label says."""
+    if hyperpod.MIG_LABEL in group.labels:
+        for is_certain, doubt in _slice_problems(group.labels[hyperpod.MIG_LABEL], [*rows()]):
+            if not is_certain:
+                yield ("labels", hyperpod.MIG_LABEL), doubt
+
+
+def _slice_problems(configuration: str, rows: Sequence[InstanceType]) -> Iterator[tuple[bool, str]]:
+    """Yield what is wrong with a configuration, and whether that is certain."""
     profiles = tuple(dict.fromkeys(_MIG_PROFILE.findall(configuration)))
     for row in rows:
         sold = hyperpod.ultraserver(row.name)
@@ -526,8 +564,8 @@ def mig_problems(configuration: str, rows: Sequence[InstanceType]) -> Iterator[t
                 )
 
 
-def mig_configuration_problem(configuration: str, rows: Sequence[InstanceType]) -> str | None:
-    """Say that the dependency chart has no such configuration, unless ``mig_problems`` reports more about it."""
+def _configuration_problem(configuration: str, rows: Sequence[InstanceType]) -> str | None:
+    """Say that the dependency chart has no such configuration, unless ``_slice_problems`` reports more about it."""
     if configuration in hyperpod.MIG_CONFIGS:
         return None
     sizes = {profile.removeprefix("mig-") for row in rows for profile in row.mig_profiles}
@@ -583,6 +621,58 @@ def script_problems(group: GroupLike, _: Rows) -> Iterator[Placed]:
         )
 
 
-def slices_problem() -> str:
-    """Say that flexible groups do not support GPU partitions."""
-    return "must be left out of a flexible group, whose GPUs cannot be partitioned; set one instance_type instead"
+def _restricted(rule: Callable[..., Iterator[Placed]]) -> Callable[[AnyGroupLike, Rows], Iterator[Placed]]:
+    """Return a rule about capacity for restricted groups, which have fewer kinds of it."""
+
+    def restricted(group: AnyGroupLike, rows: Rows) -> Iterator[Placed]:
+        return rule(group, rows, choices=RESTRICTED_CAPACITIES)
+
+    return restricted
+
+
+OF_ANY_GROUP: Mapping[str, Callable[[AnyGroupLike, Rows], Iterator[Placed]]] = {
+    "deep_health_checks_can_run": health_check_problems,
+    "threads_per_core_exist": threads_problems,
+}
+"""The rules about every group, restricted or not, under the names that stay when their sentences change."""
+
+OF_GROUPS: Mapping[str, Callable[[GroupLike, Rows], Iterator[Placed]]] = {
+    "group_names_its_types": type_problems,
+    "ultraservers_come_with_a_plan": ultraserver_problems,
+    "plan_goes_with_its_capacity": plan_problems,
+    "accelerated_groups_say_their_capacity": capacity_problems,
+    "min_count_is_within_count": minimum_problems,
+    "network_interface_suits_the_type": network_interface_problems,
+    "keys_are_not_reserved": key_problems,
+    "taints_are_unique": taint_problems,
+    "gpus_can_be_partitioned": partition_problems,
+    "one_script_starts_a_node": script_problems,
+    "patching_is_by_schedule_or_strategy": patching_problems,
+    "batches_are_by_number_or_percent": batch_problems,
+}
+"""The rules about a group that is not restricted, in addition to those of any group."""
+
+OF_RESTRICTED_GROUPS: Mapping[str, Callable[[AnyGroupLike, Rows], Iterator[Placed]]] = {
+    "restricted_plan_goes_with_its_capacity": _restricted(plan_problems),
+    "restricted_groups_say_their_capacity": _restricted(capacity_problems),
+}
+"""The rules about a restricted group, in addition to those of any group."""
+
+
+def problems(
+    group: GroupLike, rows: Rows, *, certain: Callable[[Iterator[Placed]], Iterator[Placed]] = iter
+) -> Iterator[Placed]:
+    """Yield everything that is wrong with a group that is not restricted, as far as its own values show.
+
+    ``certain`` ends a rule that reads a value which is not known, so that the others still run.
+    """
+    for rule in (*OF_GROUPS.values(), *OF_ANY_GROUP.values()):
+        yield from certain(rule(group, rows))
+
+
+def restricted_problems(
+    group: AnyGroupLike, rows: Rows, *, certain: Callable[[Iterator[Placed]], Iterator[Placed]] = iter
+) -> Iterator[Placed]:
+    """Yield everything that is wrong with a restricted group; ``certain`` as for ``problems``."""
+    for rule in (*OF_RESTRICTED_GROUPS.values(), *OF_ANY_GROUP.values()):
+        yield from certain(rule(group, rows))

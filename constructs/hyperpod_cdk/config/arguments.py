@@ -5,7 +5,8 @@ The sentences are those of the file, in the words of a caller in Python.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Annotated, Any
 
@@ -15,8 +16,9 @@ from pydantic_core import ErrorDetails
 from hyperpod_cdk.catalog import instance_types
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.catalog.rules import Pattern
-from hyperpod_cdk.catalog.sentences import in_python
+from hyperpod_cdk.catalog.sentences import Correction, Sentence, Setting, in_python
 from hyperpod_cdk.config.documents import tidy
+from hyperpod_cdk.config.draft import UNKNOWN, PartialMapping
 from hyperpod_cdk.config.problems import ValueProblem, translate
 from hyperpod_cdk.config.shape import item_type
 from hyperpod_cdk.config.source import DataPath, Source
@@ -24,6 +26,9 @@ from hyperpod_cdk.config.source import DataPath, Source
 # CDK writes a token among numbers as -1.888...e289; a count is never near that
 _LARGEST_TOKEN_NUMBER = -1e280
 _TOKEN_MARKS = ("${Token[", "#{Token[")
+
+Flaw = tuple[DataPath, str]
+"""The place of a wrong value among arguments, and the sentence that says what is wrong, in Python's words."""
 
 
 def is_token(value: object) -> bool:
@@ -46,17 +51,47 @@ def problems(
 def refused(
     section: type[BaseModel], values: Mapping[str, Any], *, called: Mapping[str, str] | None = None
 ) -> Iterator[tuple[str, str]]:
+    """Yield what ``flaws`` gives, each place written as in Python: ``labels['team']``."""
+    return ((written(place), problem) for place, problem in flaws(section, values, called=called))
+
+
+def flaws(
+    section: type[BaseModel],
+    values: Mapping[str, Any],
+    *,
+    called: Mapping[str, str] | None = None,
+    required: Collection[str] = (),
+) -> Iterator[Flaw]:
     """Yield what the fields of ``section`` refuse of ``values``, arguments by the names of the fields.
 
-    Each is the argument, or the place in it, and the problem. A value of None counts as left out. Tokens are not
-    judged; of a list or mapping with a token, the other items are judged. ``called`` maps a field to its argument where
-    the names differ (field -> argument).
+    A value of None counts as left out, unless it is ``required``. Tokens are not judged; of a list or mapping with a
+    token, the other items are judged. ``called`` maps a field to its argument where the names differ
+    (field -> argument).
     """
     for name, value in values.items():
         argument = (called or {}).get(name, name)
+        if value is None:
+            if name in required:
+                yield (argument,), "must have a value, got None; pass one"
+            continue
         asked = section if argument == name else _with_its_field_called(section, name, argument)
         for problem in field_problems(asked, argument, value):
-            yield _written(problem.path), in_python(problem.message)
+            yield problem.path, in_python(_of_its_entry(problem) if isinstance(value, Mapping) else problem.message)
+
+
+def _of_its_entry(problem: ValueProblem) -> str:
+    """Return a sentence about an entry of a mapping with the mapping named in it: the key alone is no argument."""
+    message, place = problem.message, problem.path
+    if len(place) == 1 or not isinstance(message, Sentence):
+        return message
+    return Sentence(
+        *(
+            replace(part, key=written(place))
+            if isinstance(part, Setting | Correction) and part.key == place[-1]
+            else part
+            for part in message.parts
+        )
+    )
 
 
 def field_problems(section: type[BaseModel], name: str, value: Any) -> Sequence[ValueProblem]:
@@ -66,28 +101,75 @@ def field_problems(section: type[BaseModel], name: str, value: Any) -> Sequence[
     return translate(section, Source(file="", data={name: value}), _errors(section, name, value))
 
 
+def judged(arguments: object, flawed: Collection[DataPath], **more: object) -> Any:
+    """Return ``arguments`` for rules to read: what is ``flawed``, or a token, is `UNKNOWN` to them.
+
+    ``more`` are attributes that rules read and the arguments do not have.
+    """
+    return _Judged(arguments, (), frozenset(flawed), more)
+
+
+class _Judged:
+    """An object whose attributes rules read."""
+
+    def __init__(
+        self, arguments: object, path: DataPath, flawed: Collection[DataPath], more: Mapping[str, object]
+    ) -> None:
+        self._arguments, self._path, self._flawed, self._more = arguments, path, flawed, more
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._more:
+            return self._more[name]
+        return _judged(getattr(self._arguments, name), (*self._path, name), self._flawed)
+
+
+def _judged(value: Any, path: DataPath, flawed: Collection[DataPath]) -> Any:
+    if path in flawed or is_token(value):
+        return UNKNOWN
+    if isinstance(value, Mapping):
+        there = {key: each for key, each in value.items() if not is_token(key) and (*path, key) not in flawed}
+        items = {key: _judged(each, (*path, key), flawed) for key, each in there.items()}
+        return items if len(items) == len(value) else PartialMapping(items)
+    if isinstance(value, list | tuple):
+        return tuple(_judged(each, (*path, index), flawed) for index, each in enumerate(value))
+    return value if value is None or isinstance(value, str | int | float) else _Judged(value, path, flawed, {})
+
+
 def refuse(
     section: type[BaseModel], *, where: str = "", called: Mapping[str, str] | None = None, **values: Any
 ) -> None:
-    """Raise ValueError with the first sentence of ``problems``.
+    """Raise ValueError with the sentences of ``problems``.
 
-    ``where`` says whose arguments they are; it is put before the sentence.
+    ``where`` says whose arguments they are; it is put before each sentence.
     """
-    problem = next(problems(section, values, called=called), None)
-    if problem is not None:
-        raise ValueError(f"{where}: {problem}" if where else problem)
+    refuse_for(problems(section, values, called=called), where=where)
+
+
+def refuse_for(found: Iterable[str], *, where: str = "") -> None:
+    """Raise ValueError with every sentence of ``found``, each in a line of its own; do nothing if there is none.
+
+    ``where`` as for ``refuse``.
+    """
+    lines = [f"{where}: {problem}" if where else problem for problem in found]
+    if lines:
+        raise ValueError("\n".join(dict.fromkeys(lines)))
 
 
 def refuse_unlike(pattern: Pattern, **values: str | Sequence[str] | Mapping[str, str] | None) -> None:
-    """Raise ValueError for the first text that does not match ``pattern``; for arguments without a field in the file.
+    """Raise ValueError for the texts that do not match ``pattern``; for arguments without a field in the file.
 
     Each item of a list and each value of a mapping is judged. None counts as left out, and tokens are not judged.
     """
+    refuse_for(f"{key}: {problem}" for key, problem in unlike(pattern, **values))
+
+
+def unlike(pattern: Pattern, **values: str | Sequence[str] | Mapping[str, str] | None) -> Iterator[tuple[str, str]]:
+    """Yield the argument, and what is wrong with it, for each text that ``refuse_unlike`` refuses."""
     for name, value in values.items():
         texts = {name: value} if value is None or isinstance(value, str) else _items(name, value)
         for key, text in texts.items():
             if text is not None and not is_token(text) and (problem := pattern.problem(text, key=key)):
-                raise ValueError(f"{key}: {in_python(problem)}")
+                yield key, in_python(problem)
 
 
 def unknown_type_problem(
@@ -105,17 +187,17 @@ def unknown_type_problem(
 
 
 def refuse_unknown_types(**values: Iterable[str | InstanceType]) -> None:
-    """Raise ValueError for the first name of an instance type that the catalog does not have.
+    """Raise ValueError for the names of instance types that the catalog does not have.
 
     An ``InstanceType`` in place of a name is a type with numbers of its own, and is not judged.
     """
-    for name, types in values.items():
-        for each in types:
-            if isinstance(each, InstanceType):
-                continue
-            problem = unknown_type_problem(each, key=name, otherwise="pass an InstanceType with its numbers")
-            if problem is not None:
-                raise ValueError(f"{name}: {problem}")
+    refuse_for(
+        f"{name}: {problem}"
+        for name, types in values.items()
+        for each in types
+        if not isinstance(each, InstanceType)
+        and (problem := unknown_type_problem(each, key=name, otherwise="pass an InstanceType with its numbers"))
+    )
 
 
 def _items(name: str, values: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
@@ -123,7 +205,8 @@ def _items(name: str, values: Sequence[str] | Mapping[str, str]) -> dict[str, st
     return {f"{name}[{key!r}]": value for key, value in pairs}
 
 
-def _written(path: DataPath) -> str:
+def written(path: DataPath) -> str:
+    """Return a place among arguments as Python writes it: ``taints[0].key``."""
     name, *steps = path
     below = (f".{step}" if isinstance(step, str) and step.isidentifier() else f"[{step!r}]" for step in steps)
     return f"{name}{''.join(below)}"

@@ -13,6 +13,7 @@ from hyperpod_cdk.config.source import DataPath
 from hyperpod_cdk.config.suggest import meant_key
 
 Model = TypeVar("Model", bound=BaseModel)
+Item = TypeVar("Item")
 
 
 class UnknownValueError(TypeError):
@@ -64,6 +65,18 @@ class PartialMapping(dict[str, Any]):
 def known(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Go through the entries that are there, for rules that look at one entry at a time."""
     yield from dict.items(values) if isinstance(values, dict) else values.items()
+
+
+def certain(found: Iterator[Item]) -> Iterator[Item]:
+    """Go through what a rule finds until it uses a value that is not known."""
+    try:
+        yield from found
+    except UnknownValueError:
+        return
+    except TypeError as error:
+        # C functions (re, str.join) call no method of an unknown value, they only report its type
+        if Unknown.__name__ not in str(error):
+            raise
 
 
 class Faults:

@@ -15,10 +15,11 @@ from pydantic.functional_validators import BeforeValidator
 from hyperpod_cdk.catalog import hyperpod
 from hyperpod_cdk.catalog.instance_groups import other_types_sentence, other_zone_sentence, seats_problem
 from hyperpod_cdk.catalog.rules import listing, repeated
+from hyperpod_cdk.config.draft import certain
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.record_file import parse, read_text, refuse
 from hyperpod_cdk.config.restricted_group import AnyGroup
-from hyperpod_cdk.config.rules.book import Problem, all_groups, certain, warning
+from hyperpod_cdk.config.rules.book import Problem, all_groups, warning
 from hyperpod_cdk.config.section import Section
 from hyperpod_cdk.config.source import DataPath
 from hyperpod_cdk.findings import Finding, Severity

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Literal
@@ -17,7 +18,7 @@ from hyperpod_cdk.catalog.rules import same_name_problem
 from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import acknowledge, ignore_in_template
 from hyperpod_cdk.common.removal import goes_with_its_stack
-from hyperpod_cdk.config.arguments import is_token, problems, refuse_unlike
+from hyperpod_cdk.config.arguments import is_token, problems, refuse_for, unlike
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.hyperpod import HyperPod
 from hyperpod_cdk.hyperpod.autoscaling import KarpenterAutoscaling
@@ -124,40 +125,38 @@ class HyperPodCluster(Construct):
         tags: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
-        refuse_unlike(hyperpod.EKS_CLUSTER_ARN, eks_cluster_arn=eks_cluster_arn)
         all_tags = {**(tags or {}), **hyperpod.REQUIRED_TAGS}
-        problem = next(
-            _problems(
-                stack=Stack.of(self),
-                cluster_name=cluster_name,
-                vpc_subnets=vpc_subnets,
-                security_groups=security_groups,
-                instance_groups=instance_groups,
-                restricted_groups=restricted_groups,
-                restricted_dependencies=restricted_dependencies,
-                shared_environment=shared_environment,
-                lifecycle=lifecycle,
-                node_recovery=node_recovery,
-                provisioning=provisioning,
-                tiered_checkpointing_memory_percent=tiered_checkpointing_memory_percent,
-                tags=all_tags,
-            ),
-            None,
-        )
-        if problem is None and autoscaling is not None:
-            problem = next(
-                _autoscaling_problems(instance_groups, node_recovery=node_recovery, provisioning=provisioning), None
+        switches = {
+            "autoscaling": autoscaling is not None,
+            "tiered_checkpointing": tiered_checkpointing_memory_percent is not None,
+        }
+        refuse_for(
+            itertools.chain(
+                (
+                    f"{key}: {problem}"
+                    for key, problem in unlike(hyperpod.EKS_CLUSTER_ARN, eks_cluster_arn=eks_cluster_arn)
+                ),
+                _problems(
+                    stack=Stack.of(self),
+                    cluster_name=cluster_name,
+                    vpc_subnets=vpc_subnets,
+                    security_groups=security_groups,
+                    instance_groups=instance_groups,
+                    restricted_groups=restricted_groups,
+                    restricted_dependencies=restricted_dependencies,
+                    shared_environment=shared_environment,
+                    lifecycle=lifecycle,
+                    node_recovery=node_recovery,
+                    provisioning=provisioning,
+                    tiered_checkpointing_memory_percent=tiered_checkpointing_memory_percent,
+                    tags=all_tags,
+                ),
+                ()
+                if autoscaling is None
+                else _autoscaling_problems(instance_groups, node_recovery=node_recovery, provisioning=provisioning),
+                _switch_problems(switched_off, switches),
             )
-        for name in sorted(set(switched_off) - {"autoscaling", "tiered_checkpointing"}):
-            problem = problem or f'switched_off must be autoscaling or tiered_checkpointing, got "{name}"; leave it out'
-        for name, is_on in (
-            ("autoscaling", autoscaling is not None),
-            ("tiered_checkpointing", tiered_checkpointing_memory_percent is not None),
-        ):
-            if problem is None and is_on and name in switched_off:
-                problem = f'switched_off must name what is disabled, got "{name}", which is enabled; leave it out'
-        if problem:
-            raise ValueError(problem)
+        )
         self._groups = sorted(instance_groups, key=lambda group: group.name)
         self._provisioning = provisioning
         self.cluster_name: str = cluster_name
@@ -324,7 +323,6 @@ def _problems(
             # one kind may be empty if the other is not
             if groups or (key == "instance_groups" and not restricted_groups)
         ),
-        ("tags", len(tags), hyperpod.TAGS, "tags (SageMaker=true is one of them)"),
     ):
         if problem := bound.count_problem(count, what=what):
             yield f"{key} {problem}"
@@ -371,8 +369,7 @@ def _restricted_problems(
         where = f'restricted instance group "{group.name}": '
         if group.lustre is None and shared is None:
             yield f"{where}lustre is missing, and there is no shared_environment; set lustre=ServiceLustre(...)"
-        if problem := group.region_problem(region=stack.region, account=stack.account):
-            yield where + problem
+        yield from (where + problem for problem in group.place_problems(region=stack.region, account=stack.account))
     if shared is not None and not groups:
         yield "shared_environment needs restricted_groups, got none; pass one or leave out shared_environment"
 
@@ -388,13 +385,19 @@ def _group_problems(
             yield f"{here}.name {same_name_problem(group.name, seen[group.name])}"
         seen.setdefault(group.name, here)
         where = f'instance group "{group.name}": '
-        if problem := group.provisioning_problem(provisioning):
-            yield where + problem
-        if problem := group.region_problem(region=region, account=account):
-            yield where + problem
+        yield from (where + problem for problem in group.provisioning_problems(provisioning))
+        yield from (where + problem for problem in group.place_problems(region=region, account=account))
         key = "on_create" if group.on_init_complete is None else "on_init_complete"
         if not is_token(group.script) and (problem := lifecycle.script_problem(group.script, key=key)):
             yield where + problem
+
+
+def _switch_problems(switched_off: Collection[str], switches: Mapping[str, bool]) -> Iterator[str]:
+    for name in sorted(set(switched_off) - set(switches)):
+        yield f'switched_off must be autoscaling or tiered_checkpointing, got "{name}"; leave it out'
+    for name, is_on in switches.items():
+        if is_on and name in switched_off:
+            yield f'switched_off must name what is disabled, got "{name}", which is enabled; leave it out'
 
 
 def _autoscaling_problems(groups: Sequence[InstanceGroup], *, node_recovery: str, provisioning: str) -> Iterator[str]:
@@ -405,5 +408,5 @@ def _autoscaling_problems(groups: Sequence[InstanceGroup], *, node_recovery: str
     if lacking := rules.autoscaled_counts_problem([group.count for group in groups], way_out=way_out):
         yield f"autoscaling {in_python(lacking)}"
     for group in groups:
-        if group.count == 0 and (unscaled := group.autoscaling_problem()):
-            yield f'instance group "{group.name}": {unscaled}'
+        if group.count == 0:
+            yield from (f'instance group "{group.name}": {unscaled}' for unscaled in group.autoscaling_problems())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 from weakref import WeakKeyDictionary
@@ -10,14 +10,24 @@ from weakref import WeakKeyDictionary
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_sagemaker as sagemaker
 
-from hyperpod_cdk.catalog import arns, hyperpod, kubernetes, regions
+from hyperpod_cdk.catalog import arns, hyperpod, regions
 from hyperpod_cdk.catalog import instance_groups as rules
 from hyperpod_cdk.catalog import instance_types as catalog
-from hyperpod_cdk.catalog.rules import Bound, Pattern
 from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.config import instance_group as fields
-from hyperpod_cdk.config.arguments import is_token, refused, unknown_type_problem
+from hyperpod_cdk.config.arguments import (
+    Flaw,
+    flaws,
+    is_token,
+    judged,
+    refuse_for,
+    unknown_type_problem,
+    unlike,
+    written,
+)
+from hyperpod_cdk.config.draft import certain
 from hyperpod_cdk.config.section import Section
+from hyperpod_cdk.config.source import DataPath
 
 DeepHealthCheck = Literal["instance_stress", "instance_connectivity"]
 TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
@@ -253,9 +263,7 @@ class InstanceGroup:
     stated_types: Mapping[str, catalog.InstanceType] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        problem = next(self._problems(), None)
-        if problem:
-            raise ValueError(f'instance group "{self.name}": {problem}')
+        refuse_for(self._problems(), where=f'instance group "{self.name}"')
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -274,12 +282,12 @@ class InstanceGroup:
             return self.threads_per_core
         return 2 if all(row.has_smt for row in self._known_types()) else 1
 
-    def provisioning_problem(self, provisioning: str) -> str | None:
-        """Say what in this group needs continuous provisioning if the cluster has another one, or return None.
+    def provisioning_problems(self, provisioning: str) -> Iterator[str]:
+        """Yield what in this group needs continuous provisioning if the cluster has another one.
 
         ``provisioning``: that of the cluster, ``continuous`` or ``all_or_nothing``.
         """
-        return next(placed(rules.provisioning_problems(self, provisioning, key="provisioning")), None)
+        return in_lines(rules.provisioning_problems(self, provisioning, key="provisioning"))
 
     def cloudformation(
         self, *, execution_role_arn: str, lifecycle_source_s3_uri: str, count: float | None = None
@@ -342,35 +350,34 @@ class InstanceGroup:
             root = cfn.ClusterEbsVolumeConfigProperty(root_volume=True, volume_kms_key_id=key)
             yield cfn.ClusterInstanceStorageConfigProperty(ebs_volume_config=root)
 
-    def autoscaling_problem(self) -> str | None:
-        """Say why HyperPod's Karpenter cannot scale this group, or return None."""
-        return next(self._refused_by(rules.autoscaling_problems), None)
+    def autoscaling_problems(self) -> Iterator[str]:
+        """Yield why HyperPod's Karpenter cannot scale this group."""
+        return in_lines(rules.autoscaling_problems(self, self._known_types))
 
-    def region_problem(self, *, region: str, account: str) -> str | None:
-        """Say what in this group belongs to another region or account than its stack, or return None.
+    def place_problems(self, *, region: str, account: str) -> Iterator[str]:
+        """Yield what in this group belongs to another region or account than its stack.
 
         ``region``, ``account``: those of the stack; a token is not compared.
         """
         if self.availability_zone_id is not None and not is_token(self.availability_zone_id) and not is_token(region):
             problem = regions.az_id_problem(self.availability_zone_id, region=region)
             if problem:
-                return f"availability_zone_id {in_python(problem)}"
+                yield f"availability_zone_id {in_python(problem)}"
         here = {"region": "" if is_token(region) else region, "account": "" if is_token(account) else account}
         for name in self.types if here["region"] else ():
             if problem := rules.ultraserver_region_problem(name, region=region):
-                return f"{'instance_type' if self.instance_type else 'instance_types'} {in_python(problem)}"
+                yield f"{'instance_type' if self.instance_type else 'instance_types'} {in_python(problem)}"
         role = self.execution_role_arn
         if role is not None and not is_token(role) and here["account"] and here["region"]:
             of_region = regions.partition_of(region) or arns.arn_parts(role).partition
             key = "execution_role_arn"
             if problem := arns.home_problem("a role", role, partition=of_region, account=account, key=key):
-                return f"{key} {in_python(problem)}"
-        if self.training_plan_arn is None or is_token(self.training_plan_arn):
-            return None
+                yield f"{key} {in_python(problem)}"
         plan = self.training_plan_arn
-        partition = (regions.partition_of(region) if here["region"] else None) or arns.arn_parts(plan).partition
-        problem = next(rules.plan_home_problems(plan, partition=partition, **here), None)
-        return None if problem is None else f"training_plan_arn {in_python(problem)}"
+        if plan is not None and not is_token(plan):
+            partition = (regions.partition_of(region) if here["region"] else None) or arns.arn_parts(plan).partition
+            for problem in rules.plan_home_problems(plan, partition=partition, **here):
+                yield f"training_plan_arn {in_python(problem)}"
 
     def _known_types(self) -> list[catalog.InstanceType]:
         rows = (self._row(name) for name in self.types)
@@ -380,178 +387,103 @@ class InstanceGroup:
         return self.stated_types.get(name) or catalog.get(name)
 
     def _problems(self) -> Iterator[str]:
-        words = {"capacity": self.capacity, "network_interface": self.network_interface, "count": self.count}
-        yield from of_fields(fields.InstanceGroup, words)
-        yield from _pattern_problem("name", self.name, hyperpod.INSTANCE_GROUP_NAME)
-        if self.execution_role_arn is not None:
-            yield from _pattern_problem("execution_role_arn", self.execution_role_arn, arns.ROLE_ARN)
-        yield from self._type_problems()
-        yield from self._count_problems()
-        yield from self._network_problems()
-        yield from self._capacity_problems()
-        yield from self._threads_problems()
-        yield from self._health_check_problems()
-        yield from self._node_problems()
-        if self.patching is not None:
-            yield from self._patching_problems(self.patching)
+        found = [*value_flaws(self, fields.InstanceGroup), *self._own_flaws()]
+        yield from in_lines(found)
+        known = judged(self, [place for place, _ in found])
+        yield from in_lines(rules.problems(known, self._known_types, certain=certain))
 
-    def _type_problems(self) -> Iterator[str]:
-        yield from self._refused_by(rules.type_problems)
-        if self.instance_types:
-            yield from _count_problem(
-                "instance_types", len(self.instance_types), hyperpod.INSTANCE_TYPES_PER_GROUP, what="instance types"
-            )
-        if self.instance_type is not None:
-            key = "instance_type"
-            yield from _said(key, unknown_type_problem(self.instance_type, key=key, stated=self.stated_types))
+    def _own_flaws(self) -> Iterator[Flaw]:
+        """Yield what is wrong with values that the file names otherwise, or has as sections."""
+        yield from flaws(fields.Image, {"ami_id": self.ami_id, "release_version": self.release_version})
+        yield from flaws(fields.ExistingGroup, {"execution_role_arn": self.execution_role_arn})
+        for argument, problem in unlike(arns.KMS_KEY_ARN, volume_kms_key_arn=self.volume_kms_key_arn):
+            yield (argument,), problem
         for index, name in enumerate(self.instance_types):
-            key = "instance_types"
-            yield from _said(f"{key}[{index}]", unknown_type_problem(name, key=key, stated=self.stated_types))
-
-    def _count_problems(self) -> Iterator[str]:
-        yield from _bound_problem("count", self.count, hyperpod.INSTANCE_COUNT)
-        if self.min_count is None:
-            return
-        yield from _bound_problem("min_count", self.min_count, hyperpod.MIN_INSTANCE_COUNT)
-        if not is_token(self.count) and not is_token(self.min_count):
-            yield from self._refused_by(rules.minimum_problems)
-
-    def _network_problems(self) -> Iterator[str]:
-        # not every caller checks types, and a group without a subnet would use the cluster's own, in another zone
-        if self.subnet is None:
-            yield "subnet must be a private subnet of the group's availability zone, got None; pass the subnet"
-        yield from _count_problem(
-            "security_groups", len(self.security_groups), hyperpod.SECURITY_GROUPS, what="security groups"
-        )
-        if self.availability_zone_id is not None and not is_token(self.availability_zone_id):
-            zone = self.availability_zone_id
-            # the cluster compares the stack's region; the region of an AZ ID is in the ID
-            region = zone[:-1] if regions.is_az_name(zone) else (regions.region_of_az_id(zone) or "")
-            if problem := regions.az_id_problem(zone, region=region):
-                yield f"availability_zone_id {in_python(problem)}"
-        if self.volume_kms_key_arn is not None:
-            yield from _pattern_problem("volume_kms_key_arn", self.volume_kms_key_arn, arns.KMS_KEY_ARN)
-        if self.volume_gib is not None:
-            yield from _bound_problem("volume_gib", self.volume_gib, hyperpod.VOLUME_GIB)
-        yield from self._refused_by(rules.network_interface_problems)
-
-    def _capacity_problems(self) -> Iterator[str]:
-        for name in self.types:
-            yield from _said("capacity", rules.ultraserver_problem(name, self.capacity))
-        yield from self._refused_by(rules.plan_problems)
-        if self.training_plan_arn is not None:
-            yield from _pattern_problem("training_plan_arn", self.training_plan_arn, hyperpod.TRAINING_PLAN_ARN)
-        yield from self._refused_by(rules.capacity_problems)
-
-    def _threads_problems(self) -> Iterator[str]:
-        if self.threads_per_core is not None:
-            yield from _bound_problem("threads_per_core", self.threads_per_core, hyperpod.THREADS_PER_CORE)
-        yield from self._refused_by(rules.threads_problems)
-
-    def _health_check_problems(self) -> Iterator[str]:
-        values = {"deep_health_checks": self.deep_health_checks}
-        yield from of_fields(fields.InstanceGroup, values)
-        yield from self._refused_by(rules.health_check_problems)
-
-    def _node_problems(self) -> Iterator[str]:
-        yield from _count_problem("labels", len(self.labels), hyperpod.LABELS, what="labels")
-        if not all(isinstance(each, str) for pair in self.labels.items() for each in pair):
-            yield from of_fields(fields.InstanceGroup, {"labels": self.labels})
-        for key, value in self.labels.items():
-            yield from _pattern_problem("labels", key, hyperpod.LABEL_KEY, called="the key")
-            yield from _pattern_problem("labels", value, hyperpod.LABEL_VALUE, called=f"labels[{key!r}]")
-            if not is_token(key) and (problem := kubernetes.node_label_problem(key)):
-                yield f"labels: {in_python(problem)}"
-        yield from _count_problem("taints", len(self.taints), hyperpod.TAINTS, what="taints")
-        for taint in self.taints:
-            yield from _pattern_problem("taints key", taint.key, hyperpod.TAINT_KEY)
-            effect = {"effect": taint.effect}
-            yield from (f"taints {problem}" for problem in of_fields(fields.Taint, effect))
-            if taint.value is not None:
-                yield from _pattern_problem("taints value", taint.value, hyperpod.TAINT_VALUE)
-        yield from self._refused_by(rules.taint_problems)
-        if self.ami_id is not None:
-            yield from _pattern_problem("ami_id", self.ami_id, hyperpod.AMI_ID)
-        if self.release_version is not None:
-            yield from _pattern_problem("release_version", self.release_version, hyperpod.RELEASE_VERSION)
-        yield from self._script_problems()
-        yield from self._slice_problems()
-        if hyperpod.MIG_LABEL in self.labels and self.instance_types:
-            yield f"labels: {hyperpod.MIG_LABEL} {rules.slices_problem()}"
-        keys = [(f"labels[{key!r}]", key) for key in self.labels]
-        keys += [(f"taints[{index}].key", taint.key) for index, taint in enumerate(self.taints)]
-        for at, key in keys:
-            yield from (f"{at} {problem}" for problem in ([] if is_token(key) else rules.key_problems(key)))
-
-    def _script_problems(self) -> Iterator[str]:
-        for key, script in (("on_create", self.on_create), ("on_init_complete", self.on_init_complete)):
-            if script is not None and not is_token(script) and (problem := hyperpod.script_problem(script, key=key)):
-                yield f"{key} {in_python(problem)}"
-        yield from self._refused_by(rules.script_problems)
-
-    def _slice_problems(self) -> Iterator[str]:
-        configuration = self.labels.get(hyperpod.MIG_LABEL)
-        if configuration is None or is_token(configuration) or self.instance_types:
-            return
-        rows = self._known_types()
-        for is_certain, said in rules.mig_problems(configuration, rows):
-            if is_certain:
-                yield f"labels: {hyperpod.MIG_LABEL} {said}"
-        if problem := rules.mig_configuration_problem(configuration, rows):
-            yield f"labels: {hyperpod.MIG_LABEL} {problem}"
-
-    def _patching_problems(self, patching: PatchingLike) -> Iterator[str]:
-        yield from self._refused_by(rules.patching_problems)
-        strategy = {"strategy": patching.strategy}
-        yield from (f"patching.{problem}" for problem in of_fields(fields.Patching, strategy))
-        if patching.schedule is not None:
-            yield from _pattern_problem("patching.schedule", patching.schedule, hyperpod.CRON)
-        yield from self._refused_by(rules.batch_problems)
-        for key, batch in (("max_batch", patching.max_batch), ("rollback_batch", patching.rollback_batch)):
-            if batch is not None:
-                yield from _batch_problems(f"patching.{key}", batch)
-        yield from _bound_problem("patching.wait_seconds", patching.wait_seconds, hyperpod.PATCHING_WAIT_SECONDS)
-        if patching.rollback_alarms:
-            count = len(patching.rollback_alarms)
-            yield from _count_problem("patching.rollback_alarms", count, hyperpod.ROLLBACK_ALARMS, what="alarms")
-        for alarm in patching.rollback_alarms:
-            yield from _pattern_problem("patching.rollback_alarms", alarm, hyperpod.ALARM_NAME)
-
-    def _refused_by(self, rule: Callable[[InstanceGroup, rules.Rows], Iterator[rules.Placed]]) -> Iterator[str]:
-        """Write what a rule of the catalog says of this group."""
-        return placed(rule(self, self._known_types))
+            if unknown := unknown_type_problem(name, key="instance_types", stated=self.stated_types):
+                yield ("instance_types", index), unknown
+        if too_many := hyperpod.TAINTS.count_problem(len(self.taints), what="taints"):
+            yield ("taints",), too_many
+        for index, taint in enumerate(self.taints):
+            values = {"key": taint.key, "effect": taint.effect, "value": taint.value}
+            yield from _below(("taints", index), flaws(fields.Taint, values, required=("key", "effect")))
+        if self.patching is not None:
+            yield from _below(("patching",), _patching_flaws(self.patching))
 
 
-def _pattern_problem(key: str, text: str, pattern: Pattern, *, called: str = "") -> Iterator[str]:
-    if not is_token(text) and (problem := pattern.problem(text, key=called or key)):
-        yield f"{key} {in_python(problem)}"
+class _AnyGroup(Protocol):
+    """What groups of both kinds have, restricted or not."""
+
+    @property
+    def instance_type(self) -> str | None: ...
+    @property
+    def subnet(self) -> ec2.ISubnet: ...
+    @property
+    def security_groups(self) -> Sequence[ec2.ISecurityGroup]: ...
+    @property
+    def availability_zone_id(self) -> str | None: ...
+    @property
+    def stated_types(self) -> Mapping[str, catalog.InstanceType]: ...
 
 
-def _bound_problem(key: str, value: int, bound: Bound) -> Iterator[str]:
-    if not is_token(value) and (problem := bound.problem(value, key=key)):
-        yield f"{key} {in_python(problem)}"
+def value_flaws(group: _AnyGroup, section: type[Section]) -> Iterator[Flaw]:
+    """Yield what is wrong with values of a group of either kind, each by itself; ``section`` is that of its kind."""
+    values = {name: getattr(group, name) for name in section.model_fields if name in _AS_IN_FILES}
+    yield from flaws(section, values, required=("name", "count"))
+    if group.instance_type is not None:
+        key = "instance_type"
+        if problem := unknown_type_problem(group.instance_type, key=key, stated=group.stated_types):
+            yield (key,), problem
+    # not every caller checks types, and a group without a subnet would use the cluster's own, in another zone
+    if group.subnet is None:
+        yield ("subnet",), "must be a private subnet of the group's availability zone, got None; pass the subnet"
+    if problem := hyperpod.SECURITY_GROUPS.count_problem(len(group.security_groups), what="security groups"):
+        yield ("security_groups",), problem
+    zone = group.availability_zone_id
+    if isinstance(zone, str) and not is_token(zone):
+        # the cluster compares the stack's region; the region of an AZ ID is in the ID
+        region = zone[:-1] if regions.is_az_name(zone) else (regions.region_of_az_id(zone) or "")
+        if problem := regions.az_id_problem(zone, region=region):
+            yield ("availability_zone_id",), in_python(problem)
 
 
-def _count_problem(key: str, count: int, bound: Bound, *, what: str) -> Iterator[str]:
-    if problem := bound.count_problem(count, what=what):
-        yield f"{key} {problem}"
+_AS_IN_FILES = frozenset(
+    {
+        "name",
+        "instance_type",
+        "instance_types",
+        "count",
+        "min_count",
+        "availability_zone_id",
+        "capacity",
+        "training_plan_arn",
+        "deep_health_checks",
+        "threads_per_core",
+        "network_interface",
+        "volume_gib",
+        "labels",
+        "on_create",
+        "on_init_complete",
+    }
+)
+"""Arguments that are fields of the file's section too, of the same type."""
 
 
-def of_fields(section: type[Section], values: Mapping[str, object]) -> Iterator[str]:
-    """Write what fields of the file refuse of attributes of a group, each sentence after its attribute."""
-    return (f"{name} {problem}" for name, problem in refused(section, values))
+def _patching_flaws(patching: PatchingLike) -> Iterator[Flaw]:
+    names = ("schedule", "strategy", "wait_seconds", "rollback_alarms")
+    yield from flaws(fields.Patching, {name: getattr(patching, name) for name in names})
+    for key, batch in (("max_batch", patching.max_batch), ("rollback_batch", patching.rollback_batch)):
+        if batch is not None:
+            sizes = {"instances": batch.instances, "percent": batch.percent}
+            yield from _below((key,), flaws(fields.Batch, sizes))
 
 
-def _said(key: str, problem: str | None) -> Iterator[str]:
-    if problem is not None:
-        yield f"{key} {in_python(problem)}"
+def _below(place: DataPath, found: Iterator[Flaw]) -> Iterator[Flaw]:
+    return (((*place, *below), problem) for below, problem in found)
 
 
-def placed(found: Iterator[rules.Placed]) -> Iterator[str]:
-    """Write each sentence after its place, an attribute of the group."""
-    for place, problem in found:
-        steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
-        yield f"{steps} {in_python(problem)}".removeprefix(".")
+def in_lines(found: Iterable[Flaw]) -> Iterator[str]:
+    """Write each sentence after its place, in the words of a caller in Python."""
+    return (f"{written(place)} {in_python(problem)}" for place, problem in found)
 
 
 _IDS: WeakKeyDictionary[ec2.ISubnet | ec2.ISecurityGroup, str] = WeakKeyDictionary()
@@ -578,13 +510,6 @@ def _kubernetes(
         ]
         or None,
     )
-
-
-def _batch_problems(key: str, batch: BatchLike) -> Iterator[str]:
-    if batch.instances is not None:
-        yield from _bound_problem(f"{key}.instances", batch.instances, hyperpod.PATCHING_BATCH)
-    if batch.percent is not None:
-        yield from _bound_problem(f"{key}.percent", batch.percent, hyperpod.PATCHING_BATCH_PERCENT)
 
 
 def _scheduled(patching: PatchingLike | None) -> sagemaker.CfnCluster.ScheduledUpdateConfigProperty | None:

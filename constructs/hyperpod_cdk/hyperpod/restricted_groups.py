@@ -16,13 +16,13 @@ from hyperpod_cdk.catalog import hyperpod, lustre, operators
 from hyperpod_cdk.catalog import instance_groups as rules
 from hyperpod_cdk.catalog import instance_types as catalog
 from hyperpod_cdk.catalog.arns import OBJECT_KEY_ACTIONS
-from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.common.removal import goes_with_its_stack
 from hyperpod_cdk.config import restricted_group as fields
-from hyperpod_cdk.config.arguments import is_token, refuse, refuse_unlike
+from hyperpod_cdk.config.arguments import flaws, is_token, judged, refuse, refuse_for, refuse_unlike
+from hyperpod_cdk.config.draft import certain
 from hyperpod_cdk.hyperpod.execution_role import NodeExecutionRole
-from hyperpod_cdk.hyperpod.instance_groups import DeepHealthCheck, InstanceGroup, of_fields, placed
+from hyperpod_cdk.hyperpod.instance_groups import DeepHealthCheck, InstanceGroup, in_lines, value_flaws
 
 _READ = ("s3:GetBucketLocation", "s3:ListBucket")
 _WRITE = ("s3:DeleteObject", "s3:GetObject", "s3:PutObject")
@@ -43,25 +43,13 @@ class ServiceLustre:
     throughput_mbps_per_tib: int = 250
 
     def __post_init__(self) -> None:
-        for key, value, bound in (
-            ("capacity_gib", self.capacity_gib, hyperpod.RESTRICTED_LUSTRE_CAPACITY_GIB),
-            (
-                "throughput_mbps_per_tib",
-                self.throughput_mbps_per_tib,
-                hyperpod.RESTRICTED_LUSTRE_THROUGHPUT_MBPS_PER_TIB,
-            ),
-        ):
-            if not is_token(value) and (problem := bound.problem(value, key=key)):
-                raise ValueError(f"{key} {in_python(problem)}")
         throughput = self.throughput_mbps_per_tib
-        if not is_token(throughput):
-            problem = lustre.throughput_problem(throughput, key="throughput_mbps_per_tib")
-            if problem:
-                raise ValueError(f"throughput_mbps_per_tib {in_python(problem)}")
-        if not is_token(self.capacity_gib):
+        values = {"capacity_gib": self.capacity_gib, "throughput_mbps_per_tib": throughput}
+        found = [*flaws(fields.RestrictedLustre, values, required=values)]
+        if not found and not any(is_token(value) for value in values.values()):
             problem = lustre.capacity_problem(self.capacity_gib, throughput_mbps_per_tib=throughput, efa=False)
-            if problem:
-                raise ValueError(f"capacity_gib {in_python(problem)}")
+            found = [] if problem is None else [(("capacity_gib",), problem)]
+        refuse_for(in_lines(found))
 
     def cloudformation(self) -> sagemaker.CfnCluster.FSxLustreConfigProperty:
         """Return it as ``FSxLustreConfig``."""
@@ -142,8 +130,8 @@ class RestrictedExecutionRole(Construct):
             kms_key_arns=kms_key_arns,
         )
         refuse_unlike(operators.PROMETHEUS_WORKSPACE_ARN, prometheus_workspace_arn=prometheus_workspace_arn)
-        for key, index, problem in rules.bucket_problems(input_buckets, output_buckets):
-            raise ValueError(f"{key}[{index}]: {problem}")
+        again = rules.bucket_problems(input_buckets, output_buckets)
+        refuse_for(f"{key}[{index}]: {problem}" for key, index, problem in again)
         self.role: iam.IRole = node_role.role
         self.policies: IDependable = node_role.policies
         statements = list(_statements(input_buckets, output_buckets, kms_key_arns, reward_functions=reward_functions))
@@ -254,20 +242,16 @@ class RestrictedGroup:
     stated_types: Mapping[str, catalog.InstanceType] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        row = self.stated_types.get(self.instance_type) or catalog.get(self.instance_type)
-        problem = next(self._capacity_problems([] if row is None else [row]), None)
-        if problem:
-            raise ValueError(f'restricted instance group "{self.name}": {problem}')
-        try:
-            self._plain()
-        except ValueError as error:
-            raise ValueError(f"restricted {error}") from None
+        refuse_for(self._problems(), where=f'restricted instance group "{self.name}"')
 
-    def _capacity_problems(self, rows: Sequence[catalog.InstanceType]) -> Iterator[str]:
-        """Yield what is wrong with the capacity; these groups support fewer kinds than others."""
-        yield from of_fields(fields.RestrictedGroup, {"capacity": self.capacity})
-        for rule in (rules.plan_problems, rules.capacity_problems):
-            yield from placed(rule(self, lambda: rows, choices=rules.RESTRICTED_CAPACITIES))
+    def _problems(self) -> Iterator[str]:
+        found = [*value_flaws(self, fields.RestrictedGroup)]
+        yield from in_lines(found)
+        # the service puts its own taints on these nodes
+        known = judged(self, [place for place, _ in found], taints=())
+        row = self.stated_types.get(self.instance_type) or catalog.get(self.instance_type)
+        rows = [] if row is None else [row]
+        yield from in_lines(rules.restricted_problems(known, lambda: rows, certain=certain))
 
     def cloudformation(self) -> sagemaker.CfnCluster.ClusterRestrictedInstanceGroupProperty:
         """Return the group as an element of ``RestrictedInstanceGroups``."""
@@ -289,12 +273,12 @@ class RestrictedGroup:
             else None,
         )
 
-    def region_problem(self, *, region: str, account: str) -> str | None:
-        """Say what in this group belongs to another region or account than its stack, or return None.
+    def place_problems(self, *, region: str, account: str) -> Iterator[str]:
+        """Yield what in this group belongs to another region or account than its stack.
 
         ``region``, ``account``: those of the stack; a token is not compared.
         """
-        return self._plain().region_problem(region=region, account=account)
+        return self._plain().place_problems(region=region, account=account)
 
     def _plain(self) -> InstanceGroup:
         """Return the ordinary group of the same nodes, which has the rules and properties of both kinds."""

@@ -10,7 +10,7 @@ from typing import TypeVar
 from hyperpod_cdk.catalog.instance_groups import Placed, Rows
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.config.checkpointing import CheckpointAccount
-from hyperpod_cdk.config.draft import Unknown, UnknownValueError, known
+from hyperpod_cdk.config.draft import certain, known
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.instance_group import InstanceGroup
 from hyperpod_cdk.config.network import AvailabilityZone
@@ -193,14 +193,3 @@ def teams(environment: Environment) -> Iterator[tuple[DataPath, Team]]:
 def _listed(path: DataPath, items: Sequence[Item]) -> Iterator[tuple[DataPath, Item]]:
     for index, item in enumerate(items):
         yield (*path, index), item
-
-
-def certain(found: Iterator[Item]) -> Iterator[Item]:
-    try:
-        yield from found
-    except UnknownValueError:
-        return
-    except TypeError as error:
-        # C functions (re, str.join) call no method of an unknown value, they only report its type
-        if Unknown.__name__ not in str(error):
-            raise

@@ -37,7 +37,10 @@ def groups_are_not_too_many(environment: Environment) -> Iterator[Problem]:
         yield warning(("hyperpod", "instance_groups"), f"{doubt} (as of {hyperpod.AS_OF})")
 
 
-BOOK.about(groups, "group_names_its_types", rules.type_problems)
+for _name, _rule in rules.OF_GROUPS.items():
+    BOOK.about(groups, _name, _rule)
+for _name, _any_rule in rules.OF_ANY_GROUP.items():
+    BOOK.about(all_groups, _name, _any_rule)
 
 
 @BOOK.each(all_groups)
@@ -102,10 +105,6 @@ def adopted_groups_are_of_this_cluster(
         )
 
 
-BOOK.about(groups, "accelerated_groups_say_their_capacity", rules.capacity_problems)
-BOOK.about(groups, "plan_goes_with_its_capacity", rules.plan_problems)
-
-
 @BOOK.each(all_groups)
 def plan_belongs_to_the_environment(environment: Environment, path: DataPath, group: AnyGroup) -> Iterator[Problem]:
     """Refuse a plan of another partition, region or account; plans cannot be shared."""
@@ -154,9 +153,6 @@ def continuous_provisioning_where_needed(
         yield Problem((*path, *at), problem)
 
 
-BOOK.about(groups, "min_count_is_within_count", rules.minimum_problems)
-
-
 @BOOK.each(groups)
 def a_minimum_is_met_in_time(environment: Environment, path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
     """Warn of a minimum with a start that takes hours: HyperPod rolls back a group below its minimum after 3 hours."""
@@ -177,42 +173,19 @@ def a_minimum_is_met_in_time(environment: Environment, path: DataPath, group: In
         )
 
 
-BOOK.about(all_groups, "deep_health_checks_can_run", rules.health_check_problems)
-BOOK.about(all_groups, "threads_per_core_exist", rules.threads_problems)
-
-
 @BOOK.each(groups)
-def mig_suits_the_type(environment: Environment, path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
-    """Refuse GPU partitions in a flexible group and unsupported MIG profiles; warn if support is unknown."""
+def partitions_have_their_operator(environment: Environment, path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
+    """Refuse GPU partitions that nothing in the region would make; warn if it is not known that a type has them."""
     at = (*path, "labels", hyperpod.MIG_LABEL)
-    if hyperpod.MIG_LABEL not in group.labels:
-        return
-    if group.instance_types:
-        yield Problem(at, rules.slices_problem())
-    for is_certain, said in rules.mig_problems(group.labels[hyperpod.MIG_LABEL], known_types(environment, group)):
-        yield Problem(at, said) if is_certain else warning(at, said)
-
-
-@BOOK.each(groups)
-def mig_configuration_exists(environment: Environment, path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
-    """Refuse a MIG configuration that the chart does not have, or that nothing in the region would apply."""
-    value = group.labels.get(hyperpod.MIG_LABEL)
-    if value is None:
-        return
-    at = (*path, "labels", hyperpod.MIG_LABEL)
-    if images.gpu_operator_registry(environment.region) is None:
+    if hyperpod.MIG_LABEL in group.labels and images.gpu_operator_registry(environment.region) is None:
         yield Problem(
             at,
             f"must be left out in {environment.region}, where AWS has no copy of NVIDIA's GPU operator, which"
             " partitions"
             f" GPUs (chart as of {images.AS_OF}); remove the label",
         )
-    if problem := rules.mig_configuration_problem(value, known_types(environment, group)):
-        yield Problem(at, problem)
-
-
-BOOK.about(groups, "network_interface_suits_the_type", rules.network_interface_problems)
-BOOK.about(groups, "one_script_starts_a_node", rules.script_problems)
+    for below, doubt in rules.partition_doubts(group, lambda: known_types(environment, group)):
+        yield warning((*path, *below), doubt)
 
 
 @BOOK.alone(groups)
@@ -227,15 +200,15 @@ def own_image_has_no_release(path: DataPath, group: InstanceGroup) -> Iterator[P
 
 
 @BOOK.each(groups)
-def ultraservers_come_with_a_plan(environment: Environment, path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
-    """Refuse UltraServers without a training plan, and in regions without them."""
+def ultraservers_are_in_their_zone(environment: Environment, path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
+    """Refuse UltraServers in regions without them; warn of another zone than theirs."""
+    if next(rules.ultraserver_problems(group, list), None) is not None:
+        return
     for name in group.all_instance_types:
         known = hyperpod.ultraserver(name)
         if known is None:
             continue
-        if problem := rules.ultraserver_problem(name, group.capacity):
-            yield Problem((*path, "capacity"), problem)
-        elif problem := rules.ultraserver_region_problem(name, region=environment.region):
+        if problem := rules.ultraserver_region_problem(name, region=environment.region):
             yield Problem((*path, "instance_type") if group.instance_type else (*path, "instance_types"), problem)
         elif group.availability_zone_id != known.zone_id:
             yield warning(
@@ -256,47 +229,35 @@ def ultraservers_have_their_kubernetes(environment: Environment) -> Iterator[Pro
 
 
 @BOOK.alone(groups)
-def keys_are_not_reserved(path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
-    """Refuse labels and taints that are not valid or that HyperPod sets; warn of those that Kubernetes reserves."""
+def keys_are_not_those_of_kubernetes(path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
+    """Warn of labels and taints that Kubernetes reserves, unless a node with them is certain not to start."""
     placed = [
-        *(((*path, "labels", key), key) for key in group.labels),
-        *(((*path, "taints", index, "key"), taint.key) for index, taint in enumerate(group.taints)),
+        *((("labels", key), key) for key in group.labels if not kubernetes.node_label_problem(key)),
+        *((("taints", index, "key"), taint.key) for index, taint in enumerate(group.taints)),
     ]
     for at, key in placed:
-        yield from (Problem(at, problem) for problem in rules.key_problems(key))
         owner, prefix = hyperpod.reserved_prefix(key) or ("", "")
-        if owner in {"", "hyperpod"}:
-            continue
-        if "labels" in at and (refused := kubernetes.node_label_problem(key)):
-            yield Problem(at, refused)
-        else:
-            yield warning(at, f"{prefix} is reserved for Kubernetes itself, got {key}; use a prefix of your own")
-
-
-BOOK.about(groups, "taints_are_unique", rules.taint_problems)
+        if owner == "kubernetes":
+            yield warning(
+                (*path, *at), f"{prefix} is reserved for Kubernetes itself, got {key}; use a prefix of your own"
+            )
 
 
 @BOOK.alone(groups)
-def patching_is_by_schedule_or_strategy(path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
-    """Refuse patching with both or neither of schedule and strategy; warn of details for rolling updates only."""
+def patching_by_strategy_has_no_batches(path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
+    """Warn of details that AWS documents for rolling updates only."""
     patching = group.patching
-    if patching is None:
+    if patching is None or patching.schedule is not None or patching.strategy is None:
         return
-    at = (*path, "patching")
-    yield from (Problem((*path, *below), problem) for below, problem in rules.patching_problems(group, list))
-    if patching.schedule is None and patching.strategy is not None:
-        for key in ("max_batch", "rollback_batch", "wait_seconds", "rollback_alarms"):
-            if getattr(patching, key):
-                yield warning(
-                    (*at, key),
-                    f"AWS documents {key} for rolling updates only, and strategy: {patching.strategy} is not one;"
-                    " expect"
-                    " no effect, or use schedule",
-                )
-                break
-
-
-BOOK.about(groups, "batches_are_by_number_or_percent", rules.batch_problems)
+    for key in ("max_batch", "rollback_batch", "wait_seconds", "rollback_alarms"):
+        if getattr(patching, key):
+            yield warning(
+                (*path, "patching", key),
+                f"AWS documents {key} for rolling updates only, and strategy: {patching.strategy} is not one;"
+                " expect"
+                " no effect, or use schedule",
+            )
+            break
 
 
 @BOOK.whole

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 from hyperpod_cdk.catalog import hyperpod, lustre
 from hyperpod_cdk.catalog import instance_groups as rules
@@ -27,29 +26,22 @@ def some_group_exists(environment: Environment) -> Iterator[Problem]:
         yield Problem(("hyperpod", "instance_groups"), problem)
 
 
+for _name, _rule in rules.OF_RESTRICTED_GROUPS.items():
+    BOOK.about(restricted_groups, _name, _rule)
+
+
 @BOOK.each(restricted_groups)
-def restricted_groups_say_their_capacity(
+def restricted_types_have_accelerators(
     environment: Environment, path: DataPath, group: RestrictedGroup
 ) -> Iterator[Problem]:
-    """Require the source of capacity for accelerated nodes; warn of types without accelerators."""
+    """Warn of types without accelerators."""
     row = environment.instance_type(group.instance_type)
-    if row is None:
-        return
-    if not row.is_accelerated:
+    if row is not None and not row.is_accelerated:
         yield warning(
             (*path, "instance_type"),
             f"Nova models are customized on accelerators, got {row.name}, which has none; set instance_type to one that"
             " the recipe names, such as ml.p5.48xlarge",
         )
-    for at, problem in rules.capacity_problems(group, lambda: [row], choices=rules.RESTRICTED_CAPACITIES):
-        yield Problem((*path, *at), problem)
-
-
-BOOK.about(
-    restricted_groups,
-    "restricted_plan_goes_with_its_capacity",
-    partial(rules.plan_problems, choices=rules.RESTRICTED_CAPACITIES),
-)
 
 
 @BOOK.each(restricted_groups)

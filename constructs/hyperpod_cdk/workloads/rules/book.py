@@ -11,8 +11,8 @@ from hyperpod_cdk.catalog import governance
 from hyperpod_cdk.catalog.rules import listing
 from hyperpod_cdk.catalog.sentences import Setting
 from hyperpod_cdk.config import Environment, InstanceGroup, Team
-from hyperpod_cdk.config.draft import Unknown, UnknownValueError
-from hyperpod_cdk.config.rules.book import Problem, certain
+from hyperpod_cdk.config.draft import Unknown, UnknownValueError, certain
+from hyperpod_cdk.config.rules.book import Problem
 from hyperpod_cdk.config.suggest import closest
 from hyperpod_cdk.workloads.job import Job
 from hyperpod_cdk.workloads.nodes import NodeShape, node_shape
