@@ -21,7 +21,7 @@ from hyperpod_cdk.config.documents import tidy
 from hyperpod_cdk.config.draft import UNKNOWN, PartialMapping
 from hyperpod_cdk.config.problems import ValueProblem, translate
 from hyperpod_cdk.config.shape import item_type
-from hyperpod_cdk.config.source import DataPath, Source
+from hyperpod_cdk.config.source import DataPath, Source, describe
 
 # CDK writes a token among numbers as -1.888...e289; a count is never near that
 _LARGEST_TOKEN_NUMBER = -1e280
@@ -166,10 +166,32 @@ def refuse_unlike(pattern: Pattern, **values: str | Sequence[str] | Mapping[str,
 def unlike(pattern: Pattern, **values: str | Sequence[str] | Mapping[str, str] | None) -> Iterator[tuple[str, str]]:
     """Yield the argument, and what is wrong with it, for each text that ``refuse_unlike`` refuses."""
     for name, value in values.items():
-        texts = {name: value} if value is None or isinstance(value, str) else _items(name, value)
-        for key, text in texts.items():
-            if text is not None and not is_token(text) and (problem := pattern.problem(text, key=key)):
+        for key, text in _texts(name, value).items():
+            if text is None or is_token(text):
+                continue
+            if not isinstance(text, str):
+                yield key, f"must be text, got {_described(text)}; pass text"
+            elif problem := pattern.problem(text, key=key):
                 yield key, in_python(problem)
+
+
+def shape_problem(value: object, shape: type[Sequence[Any] | Mapping[Any, Any]]) -> str | None:
+    """Say that ``value`` is not a list, or not a mapping, or return None; text is no list of its characters."""
+    if isinstance(value, shape) and not isinstance(value, str | bytes):
+        return None
+    what = "a mapping" if shape is Mapping else "a list"
+    return f"must be {what}, got {_described(value)}; pass {what}"
+
+
+def object_problem(value: object, called: str, attributes: Iterable[str]) -> str | None:
+    """Say that ``value`` is no object with ``attributes``, such as one of the class ``called``, or return None."""
+    if all(hasattr(value, name) for name in attributes):
+        return None
+    return f"must be a {called}, got {_described(value)}; pass {called}(...)"
+
+
+def _described(value: object) -> str:
+    return repr(value) if value is None or isinstance(value, bool) else describe(value)
 
 
 def unknown_type_problem(
@@ -200,9 +222,12 @@ def refuse_unknown_types(**values: Iterable[str | InstanceType]) -> None:
     )
 
 
-def _items(name: str, values: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
-    pairs = values.items() if isinstance(values, Mapping) else enumerate(values)
-    return {f"{name}[{key!r}]": value for key, value in pairs}
+def _texts(name: str, value: object) -> dict[str, object]:
+    if isinstance(value, Mapping):
+        return {f"{name}[{key!r}]": each for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return {f"{name}[{index}]": each for index, each in enumerate(value)}
+    return {name: value}
 
 
 def written(path: DataPath) -> str:

@@ -20,7 +20,9 @@ from hyperpod_cdk.config.arguments import (
     flaws,
     is_token,
     judged,
+    object_problem,
     refuse_for,
+    shape_problem,
     unknown_type_problem,
     unlike,
     written,
@@ -384,13 +386,34 @@ class InstanceGroup:
         return [row for row in rows if row is not None]
 
     def _row(self, name: str) -> catalog.InstanceType | None:
-        return self.stated_types.get(name) or catalog.get(name)
+        return self.stated_types.get(name) or (catalog.get(name) if isinstance(name, str) else None)
 
     def _problems(self) -> Iterator[str]:
+        shapes = [*shape_flaws(self, lists=("instance_types", "taints"), mappings=("labels",))]
+        shapes = shapes or [*self._object_flaws()]
+        if shapes:
+            # the rules could not read it
+            yield from in_lines(shapes)
+            return
         found = [*value_flaws(self, fields.InstanceGroup), *self._own_flaws()]
         yield from in_lines(found)
         known = judged(self, [place for place, _ in found])
         yield from in_lines(rules.problems(known, self._known_types, certain=certain))
+
+    def _object_flaws(self) -> Iterator[Flaw]:
+        for index, taint in enumerate(self.taints):
+            if problem := object_problem(taint, "Taint", ("key", "effect", "value")):
+                yield ("taints", index), problem
+        if self.patching is None:
+            return
+        if problem := object_problem(self.patching, "Patching", Patching.__dataclass_fields__):
+            yield ("patching",), problem
+            return
+        for key, batch in (("max_batch", self.patching.max_batch), ("rollback_batch", self.patching.rollback_batch)):
+            if batch is not None and (problem := object_problem(batch, "Batch", ("instances", "percent"))):
+                yield ("patching", key), problem
+        if problem := shape_problem(self.patching.rollback_alarms, Sequence):
+            yield ("patching", "rollback_alarms"), problem
 
     def _own_flaws(self) -> Iterator[Flaw]:
         """Yield what is wrong with values that the file names otherwise, or has as sections."""
@@ -399,7 +422,9 @@ class InstanceGroup:
         for argument, problem in unlike(arns.KMS_KEY_ARN, volume_kms_key_arn=self.volume_kms_key_arn):
             yield (argument,), problem
         for index, name in enumerate(self.instance_types):
-            if unknown := unknown_type_problem(name, key="instance_types", stated=self.stated_types):
+            if isinstance(name, str) and (
+                unknown := unknown_type_problem(name, key="instance_types", stated=self.stated_types)
+            ):
                 yield ("instance_types", index), unknown
         if too_many := hyperpod.TAINTS.count_problem(len(self.taints), what="taints"):
             yield ("taints",), too_many
@@ -425,17 +450,29 @@ class _AnyGroup(Protocol):
     def stated_types(self) -> Mapping[str, catalog.InstanceType]: ...
 
 
+def shape_flaws(group: _AnyGroup, *, lists: Sequence[str] = (), mappings: Sequence[str] = ()) -> Iterator[Flaw]:
+    """Yield the values of a group that are no lists or mappings and must be; ``lists`` and ``mappings`` are its own."""
+    for name in ("security_groups", "deep_health_checks", *lists):
+        if problem := shape_problem(getattr(group, name), Sequence):
+            yield (name,), problem
+    for name in ("stated_types", *mappings):
+        if problem := shape_problem(getattr(group, name), Mapping):
+            yield (name,), problem
+
+
 def value_flaws(group: _AnyGroup, section: type[Section]) -> Iterator[Flaw]:
     """Yield what is wrong with values of a group of either kind, each by itself; ``section`` is that of its kind."""
     values = {name: getattr(group, name) for name in section.model_fields if name in _AS_IN_FILES}
     yield from flaws(section, values, required=("name", "count"))
-    if group.instance_type is not None:
+    if isinstance(group.instance_type, str):
         key = "instance_type"
         if problem := unknown_type_problem(group.instance_type, key=key, stated=group.stated_types):
             yield (key,), problem
     # not every caller checks types, and a group without a subnet would use the cluster's own, in another zone
-    if group.subnet is None:
-        yield ("subnet",), "must be a private subnet of the group's availability zone, got None; pass the subnet"
+    subnet: object = group.subnet
+    if subnet is None or isinstance(subnet, str):
+        got = "None" if subnet is None else f'the text "{subnet}"'
+        yield ("subnet",), f"must be a private subnet of the group's availability zone, got {got}; pass the subnet"
     if problem := hyperpod.SECURITY_GROUPS.count_problem(len(group.security_groups), what="security groups"):
         yield ("security_groups",), problem
     zone = group.availability_zone_id

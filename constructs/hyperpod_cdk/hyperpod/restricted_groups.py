@@ -22,7 +22,7 @@ from hyperpod_cdk.config import restricted_group as fields
 from hyperpod_cdk.config.arguments import flaws, is_token, judged, refuse, refuse_for, refuse_unlike
 from hyperpod_cdk.config.draft import certain
 from hyperpod_cdk.hyperpod.execution_role import NodeExecutionRole
-from hyperpod_cdk.hyperpod.instance_groups import DeepHealthCheck, InstanceGroup, in_lines, value_flaws
+from hyperpod_cdk.hyperpod.instance_groups import DeepHealthCheck, InstanceGroup, in_lines, shape_flaws, value_flaws
 
 _READ = ("s3:GetBucketLocation", "s3:ListBucket")
 _WRITE = ("s3:DeleteObject", "s3:GetObject", "s3:PutObject")
@@ -245,6 +245,11 @@ class RestrictedGroup:
         refuse_for(self._problems(), where=f'restricted instance group "{self.name}"')
 
     def _problems(self) -> Iterator[str]:
+        shapes = [*shape_flaws(self)]
+        if shapes:
+            # the rules could not read it
+            yield from in_lines(shapes)
+            return
         found = [*value_flaws(self, fields.RestrictedGroup)]
         yield from in_lines(found)
         # the service puts its own taints on these nodes
