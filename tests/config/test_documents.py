@@ -63,9 +63,11 @@ def test_a_missing_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_second_document_is_listed_next_to_the_first() -> None:
     source = documents.open_source(FILE, WORDING, text=f"{RIGHT}---\n{RIGHT}")
-    assert [finding.render() for finding in source.findings] == [
-        "accounts/trainer.yaml:4: holds a second YAML document; keep one account per file and remove the '---' line"
-    ]
+    (finding,) = source.findings
+    assert finding.render() == (
+        "accounts/trainer.yaml:4: holds a second YAML document; keep one account per file: move what follows the '---'"
+        " line to a file of its own, and remove that line"
+    )
     assert source.data == {"namespace": "research", "name": "trainer", "buckets": ["my-checkpoints"]}
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
 from hyperpod_cdk.config.source import MAX_DEPTH, Ambiguous, Refused, parse_path, read_source, render_path
@@ -98,7 +102,7 @@ def test_lines() -> None:
     [
         pytest.param(
             "a: [1",
-            "prod.yaml:1: is not YAML: did not find expected ',' or ']'; close the [...] that opens before",
+            "prod.yaml:1: is not YAML: did not find expected ',' or ']'; close the [...] that opens in this line",
             id="open list",
         ),
         pytest.param(
@@ -115,7 +119,7 @@ def test_lines() -> None:
         pytest.param(
             "a: b: c",
             "prod.yaml:1: is not YAML: mapping values are not allowed in this context; put text that holds ': ' in"
-            " quotes, and check the indentation of this line",
+            " quotes",
             id="two colons",
         ),
         pytest.param(
@@ -133,6 +137,92 @@ def test_lines() -> None:
             "prod.yaml:2: is not YAML: did not find expected '-' indicator; check the indentation of this line and"
             " the line before",
             id="list then mapping",
+        ),
+        pytest.param(
+            "a: 1\n \u00a0b: 2",
+            "prod.yaml:2: is not YAML: mapping values are not allowed in this context; write a space in place of the"
+            " no-break space (U+00A0)",
+            id="no-break space",
+        ),
+        pytest.param(
+            "a:\u00a01\nb: 2",
+            "prod.yaml:1: is not YAML: mapping values are not allowed in this context; write a space in place of the"
+            " no-break space (U+00A0)",
+            id="no-break space after a colon, noticed in the next line",
+        ),
+        pytest.param(
+            "a:\n  \u00a0b: 2",
+            'prod.yaml:2 a["\u00a0b"]: a key holds the no-break space (U+00A0); write plain spaces, or remove it',
+            id="no-break space before the only key",
+        ),
+        pytest.param(
+            "a: 1\nb\uff1a2\nc: 3",
+            "prod.yaml:2: is not YAML: could not find expected ':'; write ':' and a space in place of the fullwidth"
+            " colon (U+FF1A)",
+            id="colon of a Chinese keyboard",
+        ),
+        pytest.param(
+            "a:\n- 1\n\u2013 2\nb: 3",
+            "prod.yaml:3: is not YAML: could not find expected ':'; write '-' and a space in place of the en dash"
+            " (U+2013)",
+            id="dash of a word processor",
+        ),
+        pytest.param(
+            "a:\n-\tb: 1",
+            "prod.yaml:2: is not YAML: found character that cannot start any token; indent with spaces, not with a tab",
+            id="tab after a dash",
+        ),
+        pytest.param(
+            "a:\n  - b: 1\n   c: 2\n",
+            "prod.yaml:3: is not YAML: did not find expected '-' indicator; indent this line with 4 spaces",
+            id="a space too few",
+        ),
+        pytest.param(
+            "a:\n   b: 1\n  c: 2\n",
+            "prod.yaml:3: is not YAML: did not find expected key; indent this line with 3 spaces",
+            id="two lines that do not agree",
+        ),
+        pytest.param(
+            "a:\n  b: 1\n c: 2\n",
+            "prod.yaml:3: is not YAML: did not find expected key; indent this line with 0 or 2 spaces",
+            id="between two sections",
+        ),
+        pytest.param(
+            " a: 1\nb: 2\nc: 3\n",
+            "prod.yaml:1: is not YAML: did not find expected <document start>; indent this line with 0 spaces",
+            id="the first key is indented",
+        ),
+        pytest.param(
+            "a:\n  -b: 1\n  - c: 2\n",
+            "prod.yaml:2: is not YAML: did not find expected key; write a space after '-'",
+            id="no space after a dash",
+        ),
+        pytest.param(
+            "a: 1\nb = 2\nc: 3\n",
+            "prod.yaml:2: is not YAML: could not find expected ':'; write a colon and a space after the key",
+            id="equals sign",
+        ),
+        pytest.param(
+            "a: 1\nb\n  - c: 1\n",
+            "prod.yaml:2: is not YAML: could not find expected ':'; write a colon after the key",
+            id="no colon before a list",
+        ),
+        pytest.param(
+            "a: {b: c #d}\ne: 1\n",
+            "prod.yaml:1: is not YAML: did not find expected ',' or '}'; put text that holds ': ', ',' or '#' in"
+            " quotes",
+            id="comment in braces",
+        ),
+        pytest.param(
+            "a: 'bob's'\nb: 1\n",
+            "prod.yaml:1: is not YAML: did not find expected key; put the whole value in one pair of double quotes",
+            id="apostrophe in quotes",
+        ),
+        pytest.param(
+            'a: "C:\\Users"\n',
+            "prod.yaml:1: is not YAML: did not find expected hexdecimal number; put the value in single quotes, in"
+            " which a backslash is text",
+            id="backslash",
         ),
         pytest.param(
             "a: 1\nb: \x00",
@@ -168,7 +258,8 @@ def test_lines() -> None:
         ),
         pytest.param(
             "a: 1\n---\nb: 2\n",
-            "prod.yaml:2: holds a second YAML document; keep one environment per file and remove the '---' line",
+            "prod.yaml:2: holds a second YAML document; keep one environment per file: move what follows the '---'"
+            " line to a file of its own, and remove that line",
             id="two documents",
         ),
         pytest.param(
@@ -205,6 +296,53 @@ def test_lines() -> None:
 )
 def test_wrong_text(text: str, line: str) -> None:
     assert findings(text) == [line]
+
+
+SLIPS: dict[str, Callable[[str], str]] = {
+    "a space less": lambda row: row.removeprefix(" "),
+    "a space more": lambda row: f" {row}",
+    "two spaces more": lambda row: f"  {row}",
+    "no space after the dash": lambda row: row.replace("- ", "-", 1) if row.lstrip().startswith("- ") else row,
+    "no space after the colon": lambda row: row.replace(": ", ":", 1),
+    "an equals sign": lambda row: row.replace(":", " =", 1),
+    "no colon": lambda row: row.removesuffix(":"),
+}
+INDENT = re.compile(r"indent this line with (\d+)(?: or (\d+))? spaces")
+
+
+def fixed_rows(row: str, fix: str) -> list[str]:
+    """Carry out a fix of one line, once for each value that it leaves to choose; empty where it says no such thing."""
+    if indent := INDENT.fullmatch(fix):
+        return [" " * int(column) + row.lstrip() for column in indent.groups() if column]
+    if fix == "write a space after '-'":
+        return [re.sub("^( *-)", r"\1 ", row)]
+    if fix == "write a colon and a space after the key":
+        return [re.sub(r"^([ -]*\w+)(?: =|:)", r"\1: ", row)]
+    return [f"{row}:"] if fix == "write a colon after the key" else []
+
+
+def test_a_fix_of_one_line_is_one() -> None:
+    text = (Path(__file__).parent / "base.yaml").read_text(encoding="utf-8")
+    rows, right = text.splitlines(), read_source(text, "prod.yaml").data
+    applied, wrong = 0, []
+    for slip, change in SLIPS.items():
+        for at, row in enumerate(rows):
+            slipped = [*rows[:at], change(row), *rows[at + 1 :]]
+            found = read_source("\n".join(slipped), "prod.yaml").findings
+            if not row.strip() or not found or found[0].rule != "yaml_syntax":
+                continue
+            at_line = (found[0].line or 0) - 1
+            fixed = fixed_rows(slipped[at_line], found[0].message.rpartition("; ")[2])
+            again = [
+                read_source("\n".join([*slipped[:at_line], each, *slipped[at_line + 1 :]]), "prod.yaml")
+                for each in fixed
+            ]
+            applied += bool(fixed)
+            # with two columns the reader chooses the section
+            if any(each.findings for each in again) or (fixed and all(each.data != right for each in again)):
+                wrong.append(f"{slip}: {row} -> {found[0].render()}")
+    assert not wrong, "\n".join(wrong)
+    assert applied > 200
 
 
 @pytest.mark.parametrize("levels", [MAX_DEPTH + 1, 10_000, 400_000])

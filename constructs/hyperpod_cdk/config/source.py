@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+import unicodedata
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import yaml
 from yaml.resolver import Resolver
 
+from hyperpod_cdk.catalog.rules import listing
 from hyperpod_cdk.findings import Finding, Severity
 
 MAX_BYTES = 1_000_000
@@ -29,15 +31,22 @@ _UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800
 # what YAML 1.2 (editors) reads as a number and YAML 1.1 (PyYAML) reads as text
 _NUMBER_IN_YAML_1_2 = re.compile(r"[-+]?[0-9]+|0o[0-7]+|[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)[eE][-+]?[0-9]+")
 _SYNTAX_HINTS = (
-    ("mapping values are not allowed", "put text that holds ': ' in quotes, and check the indentation of this line"),
-    ("could not find expected ':'", "write a colon and a space after the key, and check the line before"),
-    ("did not find expected ',' or '}'", "close the {...} that opens before"),
-    ("did not find expected ',' or ']'", "close the [...] that opens before"),
+    ("could not find expected ':'", "write a colon and a space after the key"),
     ("did not find expected node content", "close the brackets that open before"),
     ("unexpected end of stream", "close the quote that opens in this line"),
     ("cannot start any token", "put the value in quotes"),
     ("expected <document start>", "remove what is after the end of the mapping"),
+    ("hexdecimal number", "put the value in single quotes, in which a backslash is text"),
+    ("unknown escape character", "put the value in single quotes, in which a backslash is text"),
 )
+_OPENS_BEFORE = (("',' or '}'", "{}"), ("',' or ']'", "[]"))
+_KEY_IN_ROW = re.compile(r"(?P<dashes>(?: *- +)*)(?P<blanks> *)(?P<key>[^\s#:-][^:#]*):(?= |$)")
+_BESIDE_KEYS = re.compile(
+    r"[ \-]*(?P<strange>[^\S ]|[\u200b\u200c\u200d\u2060\ufeff])|[^:#'\"]*:(?P<after>[^\S \t\r\n])"
+)
+_NO_PLAIN_SPACE = re.compile(r"[^\S \t\r\n]|[\u200b\u200c\u200d\u2060\ufeff]")
+_AFTER_A_QUOTE = re.compile(r""": +(?:"[^"]*"|'[^']*') *[^\s#,}\]]""")
+_LOOKS_LIKE = re.compile(r" *(?P<dash>[\u2010-\u2015\u2212\uff0d]) ?\w|[ \-\w.]*(?P<colon>[\uff1a\ufe55\u2236])")
 
 
 @dataclass(frozen=True)
@@ -176,7 +185,8 @@ def read_source(text: str, file: str, wording: Wording = ENVIRONMENT) -> Source:
     except yaml.MarkedYAMLError as error:
         source.data = Refused()
         last_line = len(re.findall(r"\r\n|\r|\n", text.rstrip("\r\n"))) + 1
-        source.findings.append(_syntax_finding(error, file=file, text=text, last_line=last_line))
+        found = _syntax_finding(error, file=file, text=text, last_line=last_line)
+        source.findings = [*(each for each in source.findings if each.line != found.line), found]
     return source
 
 
@@ -208,7 +218,8 @@ class _Reader:
         after = self._next()
         if isinstance(after, yaml.DocumentStartEvent):
             self._source.error(
-                f"holds a second YAML document; keep one {self._wording.noun} per file and remove the '---' line",
+                f"holds a second YAML document; keep one {self._wording.noun} per file: move what follows"
+                " the '---' line to a file of its own, and remove that line",
                 line=_line(after),
                 rule="one_document",
             )
@@ -290,6 +301,8 @@ class _Reader:
             return "merge keys are not supported; write the merged keys here", "no_aliases"
         if not key:
             return "a key is empty; write 'key: value'", "plain_keys"
+        if strange := _NO_PLAIN_SPACE.search(key):
+            return f"a key holds the {_named(strange.group())}; write plain spaces, or remove it", "plain_keys"
         if key in data:
             first = self._source.lines[(*path, key)]
             return f"is written twice, first on line {first}; keep one of the two", "no_duplicate_keys"
@@ -379,19 +392,121 @@ def _reading(tag: str, text: str) -> str | None:
 
 def _syntax_finding(error: yaml.MarkedYAMLError, *, file: str, text: str, last_line: int) -> Finding:
     mark = error.problem_mark or error.context_mark
-    if error.context_mark and "quoted scalar" in (error.context or ""):
-        # the end of the file does not show which quote it is
+    problem = error.problem or str(error)
+    about = error.context or ""
+    opened = next((pair for words, pair in _OPENS_BEFORE if words in problem), None)
+    if error.context_mark and (opened or "quoted scalar" in about or "simple key" in about):
+        # the parser notices it later, at the end of the file for a quote
         mark = error.context_mark
     line = min(mark.line + 1, last_line) if mark else 1
-    problem = error.problem or str(error)
-    row = text.splitlines()[line - 1] if text.splitlines() else ""
-    if "\t" in row[: len(row) - len(row.lstrip())] or "tab character" in problem:
-        hint = "indent with spaces, not with a tab"
-    else:
-        hint = next(
-            (hint for part, hint in _SYNTAX_HINTS if part in problem),
-            "check the indentation of this line and the line before",
-        )
+    rows = re.split(r"\r\n|\r|\n", text)
+    line, hint = (
+        _strange_character(rows[:line]) or _repair(rows, line) or (line, _syntax_hint(problem, rows[line - 1], opened))
+    )
     return Finding(
         severity=Severity.ERROR, message=f"is not YAML: {problem}; {hint}", file=file, line=line, rule="yaml_syntax"
     )
+
+
+def _strange_character(rows: Sequence[str]) -> tuple[int, str] | None:
+    """Find the last row with a character next to its key that looks like one of YAML's; return its line and the fix."""
+    for line in range(len(rows), 0, -1):
+        row = rows[line - 1]
+        beside, alike = _BESIDE_KEYS.match(row), _LOOKS_LIKE.match(row)
+        if beside and (found := beside["strange"] or beside["after"]):
+            if found == "\t":
+                return line, "indent with spaces, not with a tab"
+            instead = "a space" if found.isspace() else "nothing"
+        elif alike:
+            found = alike["dash"] or alike["colon"]
+            instead = "'-' and a space" if alike["dash"] else "':' and a space"
+        else:
+            continue
+        return line, f"write {instead} in place of the {_named(found)}"
+    return None
+
+
+def _named(character: str) -> str:
+    return f"{unicodedata.name(character, 'character').lower()} (U+{ord(character):04X})"
+
+
+def _repair(rows: Sequence[str], line: int) -> tuple[int, str] | None:
+    """Return the line and the fix of the smallest change of one row after which the whole text is YAML; None if no such
+    change is found.
+
+    The mistake is in the row that the parser names or, if that is the first one after it that cannot follow, before it.
+    """
+    written = [n for n in range(line, 0, -1) if rows[n - 1].strip() and rows[n - 1].lstrip()[0] != "#"]
+    named, around = written[:2], [_key_column(rows[n - 1]) for n in written[:3]]
+    for at in named:
+        row = rows[at - 1]
+        for words, changed in _spaced(row):
+            if changed != row and _is_yaml([*rows[: at - 1], changed, *rows[at:]]):
+                return at, words
+    is_one_between = len(around) == 3 and around[0] == around[2] != around[1]
+    for at in reversed(named) if is_one_between else named:
+        row = rows[at - 1].lstrip(" ")
+        stands = len(rows[at - 1]) - len(row)
+        columns = _columns(rows[: at - 1], row) | {len(each) - len(each.lstrip(" ")) for each in rows[line - 1 : line]}
+        fits = [
+            column
+            for column in sorted(columns - {stands})
+            if _is_yaml([*rows[: at - 1], " " * column + row, *rows[at:]])
+        ]
+        least = min((abs(column - stands) for column in fits), default=0)
+        if near := [column for column in fits if abs(column - stands) == least]:
+            return at, f"indent this line with {listing(near)} spaces"
+    return None
+
+
+def _key_column(row: str) -> int:
+    return len(row) - len(row.lstrip(" -"))
+
+
+def _spaced(row: str) -> Iterator[tuple[str, str]]:
+    """Yield fixes of a row, and the row after each: what is missing between a key and its value, or after a dash."""
+    yield "write a space after '-'", re.sub(r"^( *-)(?=[\w\"'])", r"\1 ", row)
+    yield "write a colon and a space after the key", re.sub(r"^([ -]*[\w.-]+)(?: *[:=] *)(?=\S)", r"\1: ", row)
+    yield "write a colon after the key", re.sub(r"^([ -]*[\w.-]+) *$", r"\1:", row)
+
+
+def _is_yaml(rows: Sequence[str]) -> bool:
+    try:
+        for _ in yaml.parse("\n".join(rows), Loader=yaml.CSafeLoader):
+            pass
+    except yaml.YAMLError:
+        return False
+    return True
+
+
+def _syntax_hint(problem: str, row: str, opened: str | None) -> str:
+    if _AFTER_A_QUOTE.search(row):
+        return "put the whole value in one pair of double quotes"
+    if opened:
+        if row.count(opened[0]) == row.count(opened[1]):
+            return "put text that holds ': ', ',' or '#' in quotes"
+        return f"close the {opened[0]}...{opened[1]} that opens in this line"
+    if "mapping values are not allowed" in problem and re.search(r": .*: ", row):
+        return "put text that holds ': ' in quotes"
+    return next(
+        (hint for part, hint in _SYNTAX_HINTS if part in problem),
+        "check the indentation of this line and the line before",
+    )
+
+
+def _columns(rows: Sequence[str], row: str) -> set[int]:
+    """Return the columns at which ``row`` can begin after other rows: of the keys, or of the dashes, that are open."""
+    is_item = row.lstrip().startswith("- ")
+    open_keys: list[tuple[int, bool]] = []
+    for each in rows:
+        if (key := _KEY_IN_ROW.match(each)) is None:
+            continue
+        dashes = [n for n, character in enumerate(key["dashes"]) if character == "-"]
+        begins = dashes[0] if dashes else key.start("key")
+        open_keys = [
+            (column, is_dash)
+            for column, is_dash in open_keys
+            if column < begins or (dashes and column == begins and is_dash)
+        ]
+        open_keys += [(column, True) for column in dashes] + [(key.start("key"), False)]
+    return {column for column, is_dash in open_keys if is_dash == is_item}
