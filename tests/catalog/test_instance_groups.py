@@ -88,6 +88,7 @@ MISSING_PLAN = (
 ALONE = (
     "training_plan_arn needs capacity: training_plan, got {}; set capacity: training_plan or remove training_plan_arn"
 ).format
+UNSOLD = "training_plan_arn needs capacity: training_plan, got no capacity; remove training_plan_arn"
 NOT_SOLD = f"capacity must not be training_plan for {{}}, for which no plans are sold (as of {instance_types.as_of()});"
 CRON = "cron(0 3 ? * SUN *)"
 NO_KIND = "patching must have schedule or strategy, got {}; {}".format
@@ -168,7 +169,7 @@ UNIQUE = "taints[{}] must be unique by key and effect, got {} as in taints[{}]; 
         ({"capacity": "training_plan", "training_plan_arn": PLAN}, {}),
         ({"capacity": "training_plan"}, {"plan": [MISSING_PLAN]}),
         ({"training_plan_arn": PLAN}, {"plan": [ALONE("capacity: on_demand")]}),
-        ({"instance_type": CPU, "training_plan_arn": PLAN, "capacity": None}, {"plan": [ALONE("no capacity")]}),
+        ({"instance_type": CPU, "training_plan_arn": PLAN, "capacity": None}, {"plan": [UNSOLD]}),
         (
             {"instance_type": None, "instance_types": [NO_PLANS, "ml.p5.48xlarge", CPU], "capacity": "training_plan"},
             {
@@ -279,7 +280,7 @@ def test_a_restricted_group_has_no_spot_capacity() -> None:
     ]
     group = Group(capacity="training_plan", instance_type=NO_PLANS, training_plan_arn=PLAN)
     assert list(placed(instance_groups.plan_problems(group, group.rows, choices=choices))) == [
-        f"{NOT_SOLD.format(NO_PLANS)} set capacity: on_demand"
+        f"{NOT_SOLD.format(NO_PLANS)} set capacity: on_demand, and remove training_plan_arn"
     ]
 
 
@@ -443,7 +444,7 @@ ACCOUNT = (
             "aws",
             "us-east-1",
             "111122223333",
-            [REGION("us-east-1", "no region", "us-east-1")],
+            ["must be a plan in us-east-1, got one in no region; name a plan of us-east-1"],
         ),
     ],
 )

@@ -94,7 +94,7 @@ def test_blocks(cidr: str) -> None:
         ("fd00::/64", 'must be an IPv4 CIDR block such as 10.0.0.0/16, got "fd00::/64"; correct cidr'),
         ("10.0.0.0/33", 'must be an IPv4 CIDR block such as 10.0.0.0/16, got "10.0.0.0/33"; correct cidr'),
         ("10.1.2.3/16", 'must be a CIDR block in its canonical form, got "10.1.2.3/16"; set cidr: 10.1.0.0/16'),
-        ("10.1.0.0", 'must be a CIDR block in its canonical form, got "10.1.0.0"; set cidr: 10.1.0.0/28'),
+        ("10.1.0.0", 'must be a CIDR block in its canonical form, got "10.1.0.0"; set cidr: 10.1.0.0/16'),
         ("10.0.0.6/30", 'must be a CIDR block in its canonical form, got "10.0.0.6/30"; set cidr: 10.0.0.0/28'),
         ("10.3.0.9/14", 'must be a CIDR block in its canonical form, got "10.3.0.9/14"; set cidr: 10.0.0.0/16'),
         ("10.0.0.0/15", "must be between /16 and /28, got /15; write cidr with a prefix between these"),

@@ -207,7 +207,7 @@ def test_region_problems() -> None:
         f'must be an AWS region known on {regions.AS_OF}, got "us-esat-1"; did you mean us-east-1?'
     )
     assert regions.region_problem("mars") == (
-        f'must be an AWS region known on {regions.AS_OF}, got "mars"; set region: one of {choice}'
+        f'must be an AWS region known on {regions.AS_OF}, got "mars"; set region to one of {choice}'
     )
 
 
@@ -216,7 +216,7 @@ def test_a_region_that_hyperpod_does_not_document_warns() -> None:
     assert regions.hyperpod_warning("us-east-1") is None
     assert regions.hyperpod_warning("ca-central-1") == (
         f"HyperPod was not documented for ca-central-1 on {regions.AS_OF}; if the cluster is refused, "
-        f"set region: one of {choice}"
+        f"set region to one of {choice}"
     )
 
 

@@ -6,6 +6,9 @@ import copy
 import pickle
 
 import pytest
+import yaml
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
 
 from hyperpod_cdk.catalog.rules import Bound, Pattern
 from hyperpod_cdk.catalog.sentences import (
@@ -20,6 +23,7 @@ from hyperpod_cdk.catalog.sentences import (
     Setting,
     Stated,
     Truth,
+    as_text,
     by_option,
     in_python,
     in_words_of,
@@ -51,7 +55,7 @@ ACCOUNT = Pattern(
         ),
         (
             ACCOUNT.problem(" 111122223333", key="account"),
-            'must be 12 digits, in quotes, got " 111122223333"; set account: 111122223333',
+            'must be 12 digits, in quotes, got " 111122223333"; set account: "111122223333"',
             'must be 12 digits, got " 111122223333"; give --n 111122223333',
         ),
         (
@@ -148,3 +152,21 @@ def test_copies_are_whole() -> None:
 def test_plural(count: float, said: str) -> None:
     assert plural(count, "node") == said
     assert plural(count, "address", "addresses") == ("address" if said == "node" else "addresses")
+
+
+@given(st.text(max_size=12) | st.from_regex(r"[-+.0-9:_eExXo]{1,8}", fullmatch=True))
+@example("no")
+@example("1e3")
+@example("012345678901")
+@example("2026-11-30")
+@example("1:30")
+@example("a: b")
+@example("a #b")
+def test_text_is_read_as_text(text: str) -> None:
+    assume(text.isprintable())
+    assert yaml.safe_load(f"key: {as_text(text)}") == {"key": text}
+
+
+def test_text_is_in_quotes_only_where_it_must_be() -> None:
+    plain = ("prod", "cron(0 3 ? * SUN *)", "arn:aws:iam::111122223333:role/x", "222233334444.dkr.ecr.amazonaws.com")
+    assert [as_text(each) for each in plain] == [*plain]

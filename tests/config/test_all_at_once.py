@@ -10,7 +10,7 @@ import pytest
 
 from hyperpod_cdk.config import EnvironmentFileError, load_environment
 from hyperpod_cdk.findings import Severity
-from tests.config.conftest import FILE, TODAY, rows_of
+from tests.config.conftest import FILE, TODAY, Refuse, rows_of
 
 Said = frozenset[tuple[str, str]]
 
@@ -101,3 +101,12 @@ def test_an_unknown_region_hides_no_other_error_about_regions(base: str) -> None
         wrong = errors(text_of(base, [change, {"region: us-east-1": "region: us-east-9"}]))
         assert right
         assert {path for path, _ in wrong} == {path for path, _ in right} | {"region"}
+
+
+def test_a_file_below_a_name_is_one_mistake(base: str, refuse: Refuse) -> None:
+    text = "prod:\n" + "".join(f"  {line}\n" for line in base.splitlines())
+    (finding,) = refuse(text)
+    assert finding.render() == (
+        "environments/prod.yaml:1 prod: is not a known key here; remove this line, and indent the keys below it as far"
+        " as it was"
+    )

@@ -164,6 +164,7 @@ def plan_problems(group: WithCapacity, rows: Rows, *, choices: Sequence[str] = C
                         f"must not be training_plan for {row.name}, for which no plans are sold (as of"
                         f" {instance_types.as_of()}); ",
                         Setting("capacity", listing(others)),
+                        *((", and ", Removal("training_plan_arn")) if group.training_plan_arn else ()),
                     ),
                 )
         if group.training_plan_arn is None:
@@ -176,6 +177,7 @@ def plan_problems(group: WithCapacity, rows: Rows, *, choices: Sequence[str] = C
                 ),
             )
     elif group.training_plan_arn is not None:
+        are_sold = all(row.training_plan_supported for row in known)
         yield (
             ("training_plan_arn",),
             Sentence(
@@ -184,8 +186,7 @@ def plan_problems(group: WithCapacity, rows: Rows, *, choices: Sequence[str] = C
                 ", got ",
                 Stated("capacity", group.capacity) if group.capacity else "no capacity",
                 "; ",
-                Setting("capacity", "training_plan"),
-                " or ",
+                *((Setting("capacity", "training_plan"), " or ") if are_sold else ()),
                 Removal("training_plan_arn"),
             ),
         )
@@ -396,25 +397,24 @@ def taint_problems(group: AnyGroupLike, _: Rows) -> Iterator[Placed]:
         )
 
 
-def plan_home_problems(arn: str, *, partition: str, region: str, account: str) -> Iterator[str]:
+def plan_home_problems(
+    arn: str, *, partition: str, region: str, account: str, can_move: bool = True, can_belong: bool = True
+) -> Iterator[str]:
     """Yield why a training plan is not in the cluster's partition, region or account; plans cannot be shared.
 
-    An empty ``region`` or ``account`` is not known yet, and is not compared.
+    ``can_move`` and ``can_belong`` say that the plan's region and account can be chosen instead, because nothing else
+    is of the cluster's. An empty ``region`` or ``account`` is not known yet, and is not compared.
     """
     of = arns.arn_parts(arn)
     if region and of.region != region:
-        yield Sentence(
-            f"must be a plan in {region}, got one in {of.region or 'no region'}; name a plan of {region}",
-            Setting("region", of.region or region, or_in_files=", or "),
-        )
+        instead = (Setting("region", of.region, or_in_files=", or "),) if of.region and can_move else ()
+        said = f"must be a plan in {region}, got one in {of.region or 'no region'}; name a plan of {region}"
+        yield Sentence(said, *instead)
     elif region and (problem := arns.partition_problem(arn, partition=partition, region=region)):
         yield problem
     if account and of.account != account:
-        yield Sentence(
-            f"must be a plan of account {account}, got one of {of.account}; plans cannot be shared: name a plan of"
-            f" {account}, or ",
-            Setting("account", f'"{of.account}"'),
-        )
+        said = f"must be a plan of account {account}, got one of {of.account}; plans cannot be shared: name a plan of"
+        yield Sentence(f"{said} {account}", *((", or ", Setting("account", f'"{of.account}"')) if can_belong else ()))
 
 
 def other_types_sentence(plan: str, types: Sequence[str], wanted: Sequence[str], *, seen: str = "") -> str:

@@ -508,6 +508,9 @@ def _usable(prefix: int) -> int:
 
 
 def _fitted(network: IPv4Network) -> str:
-    """Return the block at the same first address with a size that AWS accepts."""
-    prefix = min(max(network.prefixlen, SHORTEST_PREFIX), LONGEST_PREFIX)
+    """Return the block at the same first address with a size that AWS accepts; of one address, the largest."""
+    begins = int(network.network_address)
+    aligned = network.max_prefixlen - ((begins & -begins).bit_length() - 1 if begins else network.max_prefixlen)
+    prefix = aligned if network.prefixlen == network.max_prefixlen else network.prefixlen
+    prefix = min(max(prefix, SHORTEST_PREFIX), LONGEST_PREFIX)
     return str(IPv4Network((network.network_address, prefix), strict=False))

@@ -11,7 +11,7 @@ from typing import Any
 from hyperpod_cdk.catalog import _data
 from hyperpod_cdk.catalog.closest import closest as _closest
 from hyperpod_cdk.catalog.rules import joined
-from hyperpod_cdk.catalog.sentences import Choosing, Correction, Sentence, Setting
+from hyperpod_cdk.catalog.sentences import Advice, Choosing, Correction, Sentence, Setting
 
 AS_OF: date = _data.as_of("regions")
 
@@ -70,8 +70,8 @@ def region_problem(region: str, *, key: str = "region") -> str | None:
         return None
     near = closest(region)
     choice = ", ".join(HYPERPOD_REGIONS)
-    fix = f"did you mean {near}?" if near else Setting(key, f"one of {choice}")
-    return Sentence(f'must be an AWS region known on {AS_OF}, got "{region}"; ', fix)
+    fix: tuple[str | Advice, ...] = (f"did you mean {near}?",) if near else (Choosing(key), f" one of {choice}")
+    return Sentence(f'must be an AWS region known on {AS_OF}, got "{region}"; ', *fix)
 
 
 def hyperpod_warning(region: str, *, key: str = "region") -> str | None:
@@ -79,7 +79,7 @@ def hyperpod_warning(region: str, *, key: str = "region") -> str | None:
     if region in HYPERPOD_REGIONS:
         return None
     return (
-        f"HyperPod was not documented for {region} on {AS_OF}; if the cluster is refused, set {key}: one of "
+        f"HyperPod was not documented for {region} on {AS_OF}; if the cluster is refused, set {key} to one of "
         f"{', '.join(HYPERPOD_REGIONS)}"
     )
 
@@ -116,10 +116,11 @@ def is_az_name(text: str) -> bool:
     return _AZ_NAME.fullmatch(text) is not None
 
 
-def az_id_problem(az_id: str, *, region: str, key: str = "availability_zone_id") -> str | None:
+def az_id_problem(az_id: str, *, region: str, key: str = "availability_zone_id", can_move: bool = True) -> str | None:
     """Say why ``az_id`` is not an availability zone ID of ``region``, or return None.
 
-    A region whose prefix is unknown accepts every well-formed ID, and so does an empty one, which is not known yet.
+    ``can_move`` says that another region can be chosen too, because nothing else is of ``region``. A region whose
+    prefix is unknown accepts every well-formed ID, and so does an empty one, which is not known yet.
     """
     prefix = _regions().get(region, {}).get("az_id_prefix")
     example = next(iter(known_az_ids(region)), f"{prefix or 'use1'}-az1")
@@ -133,14 +134,16 @@ def az_id_problem(az_id: str, *, region: str, key: str = "availability_zone_id")
         )
     if not is_az_id(az_id):
         said = f'must be an availability zone ID such as {example}, got "{az_id}"; '
-        return Sentence(said, Correction(key))
+        meant = az_id.strip().lower().replace("_", "-")
+        near = meant if is_az_id(meant) else _closest(meant, known_az_ids(region))
+        return Sentence(said, *((Choosing(key), f" {near}") if near else (Correction(key),)))
     if prefix is not None and not az_id.startswith(f"{prefix}-"):
         elsewhere = region_of_az_id(az_id)
         where = f" of {elsewhere}" if elsewhere else ""
         said = (
             f"must be an availability zone ID of {region} ({prefix}-az...), got {az_id}{where}; write one of {region}"
         )
-        return Sentence(said, Setting("region", elsewhere, or_in_files=", or ")) if elsewhere else said
+        return Sentence(said, Setting("region", elsewhere, or_in_files=", or ")) if elsewhere and can_move else said
     return None
 
 

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from hyperpod_cdk.catalog.sentences import Advice, Correction, OnlyInFiles, Sentence, Setting
+from hyperpod_cdk.catalog.sentences import Advice, Correction, OnlyInFiles, Sentence, Setting, as_text
 
 Value = TypeVar("Value")
 
@@ -90,14 +90,15 @@ class Pattern:
 
     def _fix(self, text: str, key: str) -> Iterator[str | Advice]:
         """Correct ``text`` if simple changes are enough; else describe a correct one."""
-        bare = _SCHEME.sub("", text.strip()).strip("/")
-        for candidate in (bare, f"{bare}/", f"/{bare}"):
-            if bare and self.matches(candidate):
-                yield Setting(key, candidate)
+        bare = _SCHEME.sub("", text.strip(_AROUND)).strip("/")
+        digits = bare.translate(_BETWEEN_DIGITS)
+        for candidate in (bare, f"{bare}/", f"/{bare}", digits if digits.isdecimal() else ""):
+            if candidate.strip("/") and self.matches(candidate):
+                yield Setting(key, as_text(candidate))
                 return
         head, _, rest = bare.partition("/")
         if text.startswith("s3://") and self.refers and self.matches(head):
-            yield Setting(key, head)
+            yield Setting(key, as_text(head))
             yield f" ({rest} after it is a prefix, which is written separately)"
             return
         # hyphens would make it another address or resource, not the right one
@@ -105,10 +106,16 @@ class Pattern:
             hyphenated = re.sub(r"[^0-9A-Za-z]+", "-", text)[: self.maximum].strip("-")
             for candidate in (hyphenated, hyphenated.lower()):
                 if self.matches(candidate):
-                    yield Setting(key, candidate)
+                    yield Setting(key, as_text(candidate))
                     return
         yield Correction(key, self.example)
 
+
+_AROUND = " \t\r\n\u00a0\u200b\ufeff\"'\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb"
+"""What surrounds a value that was copied from a page: blanks and quotation marks, also those of word processors."""
+
+_BETWEEN_DIGITS = {ord(each): None for each in " -_\u00a0"}
+"""How people group digits; the console shows an account as 1111-2222-3333."""
 
 _SCHEME = re.compile(r"^[A-Za-z0-9+]+://")
 

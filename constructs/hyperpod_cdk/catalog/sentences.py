@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -145,6 +146,17 @@ class Sentence(str):
         return Sentence(*(_changed(part, change) for part in self.parts))
 
 
+_PLAIN = re.compile(r"[^\s\[\]{},#&*!|>'\"%@`?:~=<-](?:[^\s:#]|:(?=\S)|(?<=\S)#| (?! |$))*")
+_LIKE_A_NUMBER = re.compile(r"[-+.]?[0-9][0-9a-fA-FxXoO_.:+-]*")
+_OTHER_THAN_TEXT = frozenset({"y", "n", "yes", "no", "true", "false", "on", "off", "null", ".inf", ".nan"})
+
+
+def as_text(text: str) -> str:
+    """Return text as a file writes it: in quotes if a YAML parser could read it as something else."""
+    is_other = text.lower() in _OTHER_THAN_TEXT or _LIKE_A_NUMBER.fullmatch(text) is not None
+    return text if _PLAIN.fullmatch(text) and not is_other else json.dumps(text, ensure_ascii=False)
+
+
 def plural(count: float, one: str, many: str = "") -> str:
     """Return the noun for ``count`` things: ``node`` or ``nodes``; ``many`` is a plural that adds more than an s."""
     return one if count == 1 else many or f"{one}s"
@@ -163,7 +175,7 @@ def by_option(option: str) -> Callable[[Advice], str]:
     def said(advice: Advice) -> str:
         match advice:
             case Setting():
-                return f"{advice.or_in_files}give {option} {advice.value}"
+                return f"{advice.or_in_files}give {option} {_for_a_shell(advice.value)}"
             case Correction() | Choosing():
                 return str(replace(advice, key=option))
             case Removal():
@@ -176,6 +188,12 @@ def by_option(option: str) -> Callable[[Advice], str]:
                 return "" if isinstance(advice, OnlyInFiles) else str(advice)
 
     return said
+
+
+def _for_a_shell(value: object) -> object:
+    """Leave out the quotes of a file around text that a shell reads without them."""
+    bare = value[1:-1] if isinstance(value, str) and value.startswith('"') else ""
+    return bare if re.fullmatch(r"[A-Za-z0-9_.:/@+-]+", bare) else value
 
 
 def in_python(message: str) -> str:

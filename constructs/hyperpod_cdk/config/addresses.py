@@ -216,13 +216,21 @@ def free_block(environment: Environment, az_id: str, *, cidr: str, prefix: int) 
     Elsewhere, it is the first /16 that overlaps nothing. None if AWS would add none of them to the VPC.
     """
     network = environment.network
+    zones = [zone for zone in network.availability_zones if regions.is_az_id(zone) or zone == az_id]
     others = [
-        stated.node_cidr or network.default_node_cidr(zone)
-        for zone, stated in network.availability_zones.items()
-        if zone != az_id and regions.is_az_id(zone)
+        network.availability_zones[zone].node_cidr or network.default_node_cidr(zone) for zone in zones if zone != az_id
     ]
+    # what an earlier zone, whose block cannot be added either, is told
+    for zone in zones[: zones.index(az_id)] if az_id in zones else ():
+        own = network.availability_zones[zone].node_cidr
+        if own and catalog.secondary_cidr_conflict(own, primary=network.vpc_cidr):
+            others.append(free_block(environment, zone, cidr=own, prefix=IPv4Network(own).prefixlen) or own)
+
+    services = environment.eks.service_ipv4_cidr
 
     def fits(block: IPv4Network) -> bool:
+        if services and block.overlaps(IPv4Network(services)):
+            return False
         return catalog.secondary_cidr_problem(str(block), primary=network.vpc_cidr, others=others) is None
 
     here = IPv4Network((IPv4Network(cidr).network_address, prefix), strict=False)

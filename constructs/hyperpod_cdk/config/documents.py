@@ -20,8 +20,9 @@ from hyperpod_cdk.findings import Finding, Severity, by_place
 Model = TypeVar("Model", bound=BaseModel)
 
 _LONGEST_MESSAGE = 1000
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-"""Control characters, and characters that change the direction in which text is shown."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\xa0\xad\u061c\u2000-\u200f\u2028-\u202f\u205f-\u2069\u3000\ufeff]")
+"""Control characters, characters that change the direction in which text is shown, and those that look like a blank or
+like nothing."""
 
 
 class DocumentError(Exception):

@@ -12,11 +12,22 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from hyperpod_cdk.catalog import aws_words
-from hyperpod_cdk.catalog.regions import REGION_REGEX
+from hyperpod_cdk.catalog.regions import REGION_REGEX, is_az_id, is_az_name
 from hyperpod_cdk.catalog.rules import listing
-from hyperpod_cdk.catalog.sentences import Advice, Choosing, Example, OnlyInFiles, Sentence, Setting, Stated, Truth
+from hyperpod_cdk.catalog.sentences import (
+    Advice,
+    Choosing,
+    Example,
+    OnlyInFiles,
+    Removal,
+    Sentence,
+    Setting,
+    Stated,
+    Truth,
+    as_text,
+)
 from hyperpod_cdk.config.draft import Faults
-from hyperpod_cdk.config.shape import bare, field_at, item_type, model_of, places_of, type_at
+from hyperpod_cdk.config.shape import bare, field_at, item_type, model_of, optional, places_of, type_at
 from hyperpod_cdk.config.source import Ambiguous, DataPath, Refused, Source, describe
 from hyperpod_cdk.config.suggest import closest, meant_key
 
@@ -41,12 +52,13 @@ class ValueProblem:
 def translate(model: type[BaseModel], source: Source, errors: Iterable[ErrorDetails]) -> list[ValueProblem]:
     """Say in our words what pydantic found in ``source.data``; without errors that the reader of the text reported."""
     details = [(_path(error["loc"]), error) for error in errors]
-    misspelt = _misspelt(model, details)
+    misspelt = _misspelt(model, source, details)
+    wrapped = _wrapped(model, source, details)
     found = []
     for path, error in details:
         if isinstance(error["input"], Refused) or _reported(error, path, source):
             continue
-        if error["type"] == "missing" and path in misspelt.values():
+        if error["type"] == "missing" and (path in misspelt.values() or path in wrapped):
             continue
         found.append(_translated(model, source, path, error, misspelt))
     return found
@@ -77,20 +89,39 @@ def _reported(error: ErrorDetails, path: DataPath, source: Source) -> bool:
     return error["type"] == "missing" and path[:-1] in source.incomplete
 
 
-def _misspelt(model: type[BaseModel], details: Sequence[tuple[DataPath, ErrorDetails]]) -> dict[DataPath, DataPath]:
-    """Return unknown key -> the key that was probably meant; a missing key is preferred."""
+def _misspelt(
+    model: type[BaseModel], source: Source, details: Sequence[tuple[DataPath, ErrorDetails]]
+) -> dict[DataPath, DataPath]:
+    """Return unknown key -> the key that was probably meant: one that is not written there too, a missing one first."""
     missing = {path for path, error in details if error["type"] == "missing"}
     meant = {}
     for path, error in details:
         if error["type"] != "extra_forbidden":
             continue
         section = model_of(type_at(model, path[:-1]))
-        names = [] if section is None else list(section.model_fields)
+        written = _value_at(source.data, path[:-1])
+        names = [name for name in ({} if section is None else section.model_fields) if name not in written]
         lacking = [name for name in names if (*path[:-1], name) in missing]
         near = meant_key(str(path[-1]), lacking) or meant_key(str(path[-1]), names)
         if near:
             meant[path] = (*path[:-1], near)
     return meant
+
+
+def _wrapped(model: type[BaseModel], source: Source, details: Sequence[tuple[DataPath, ErrorDetails]]) -> set[DataPath]:
+    """Return the keys that are one level too deep, below an unknown key that only keys of this level are below."""
+    return {
+        (*path[:-1], key)
+        for path, error in details
+        if error["type"] == "extra_forbidden"
+        for key in _too_deep(model, source, path)
+    }
+
+
+def _too_deep(model: type[BaseModel], source: Source, path: DataPath) -> set[Any]:
+    section = model_of(type_at(model, path[:-1]))
+    held = set(_value_at(source.data, path))
+    return held if section is not None and len(held) > 1 and held <= set(section.model_fields) else set()
 
 
 def _translated(
@@ -110,7 +141,7 @@ def _translated(
     if kind == "missing":
         return ValueProblem(path, _of_the_file(_missing(model, path), source, None), "missing_key")
     if kind == "extra_forbidden":
-        return ValueProblem(path, _unknown_key(model, path, misspelt.get(path)), "unknown_key")
+        return ValueProblem(path, _unknown_key(model, source, path, misspelt.get(path)), "unknown_key")
     if kind == "literal_error":
         return ValueProblem(path, _choice(type_at(model, path), error["input"], key), "choice")
     if not _IS_ABOUT_TYPE.search(kind) or not _has_words(type_at(model, path)):
@@ -190,7 +221,7 @@ def _first_sentence(text: str) -> str:
     return sentence[:1].lower() + sentence[1:] if sentence[1:2].islower() else sentence
 
 
-def _unknown_key(model: type[BaseModel], path: DataPath, meant: DataPath | None) -> str:
+def _unknown_key(model: type[BaseModel], source: Source, path: DataPath, meant: DataPath | None) -> str:
     word = aws_words.counterpart(str(path[-1]))
     is_of_this_file = word is not None and re.split(r"[.\[]", word.here)[0] in model.model_fields
     is_this_word = meant is not None and _letters(meant[-1]) == _letters(path[-1])
@@ -206,11 +237,32 @@ def _unknown_key(model: type[BaseModel], path: DataPath, meant: DataPath | None)
     if meant is not None:
         return f"is not a known key here; did you mean {meant[-1]}?"
     section = model_of(type_at(model, path[:-1]))
-    names = ", ".join(section.model_fields) if section else ""
+    fields = section.model_fields if section else {}
+    zones = next((name for name in _BY_ZONE if name in fields), None)
+    if zones and (is_az_id(str(path[-1])) or is_az_name(str(path[-1]))):
+        return f"is not a known key here; write it below {zones}, indented"
+    if _too_deep(model, source, path):
+        return "is not a known key here; remove this line, and indent the keys below it as far as it was"
+    names = ", ".join(name for name in fields if name not in _value_at(source.data, path[:-1]))
     return f"is not a known key here; remove it, or write one of {names}"
 
 
 _MOST_PLACES = 3
+
+
+_BY_ZONE = ("availability_zones", "node_subnet_ids")
+
+
+def _value_at(data: object, path: DataPath) -> Mapping[Any, object]:
+    """Return the mapping at ``path``, empty if there is none."""
+    for step in path:
+        if isinstance(data, dict):
+            data = data.get(step)
+        elif isinstance(data, list) and isinstance(step, int):
+            data = data[step]
+        else:
+            return {}
+    return data if isinstance(data, dict) else {}
 
 
 def _in_places(places: Sequence[str], path: DataPath) -> str:
@@ -258,9 +310,9 @@ def _type_message(model: type[BaseModel], source: Source, path: DataPath, value:
     if get_origin(kind) is Literal:
         return _choice(annotation, value, key)
     if model_of(annotation) is not None or get_origin(kind) is dict:
-        return _mapping_message(value, key, annotation, is_required=_is_required(model, path))
+        return _mapping_message(value, key, annotation, is_required=_is_needed(model, source, path))
     if get_origin(kind) is tuple:
-        return Sentence("must be a list, got ", _got(value), "; ", _list_fix(model, path, value, key))
+        return Sentence("must be a list, got ", _got(value), "; ", _list_fix(model, source, path, value, key))
     messages: dict[Any, Callable[[Source, DataPath, object, str, Any], str]] = {
         int: _number_message,
         float: _fraction_message,
@@ -307,6 +359,19 @@ def _is_required(model: type[BaseModel], path: DataPath) -> bool:
     return info is not None and info.is_required()
 
 
+_IN_PLACE_OF: dict[DataPath, str] = {
+    ("network", "availability_zones"): "existing",
+    ("hyperpod", "instance_groups"): "restricted_instance_groups",
+}
+"""What a file without a key needs beside it, as the rules of the section say."""
+
+
+def _is_needed(model: type[BaseModel], source: Source, path: DataPath) -> bool:
+    """Return whether a file without the key at ``path`` is refused."""
+    other = _IN_PLACE_OF.get(path)
+    return _is_required(model, path) or (other is not None and not _value_at(source.data, path[:-1]).get(other))
+
+
 def _refusal(model: type[BaseModel], path: DataPath, value: object) -> str | None:
     """Say why a value would be refused at ``path``, as its check says it; None if it would be accepted."""
     info = field_at(model, path)
@@ -334,11 +399,32 @@ def _mapping_message(value: object, key: str, annotation: Any, *, is_required: b
         or_else = "" if is_required else f", or remove {key}"
         return f"must be a mapping, got nothing; write its keys below {key}, indented{or_else}"
     fix = f"write its keys{_keys_of(section)} below {key}, each as 'key: value'"
-    if section is None and model_of(item_type(annotation)) and isinstance(value, list):
-        names = [each for each in value if isinstance(each, str)]
-        if names and len(names) == len(value):
-            fix = f"write each item as a key: {key}: {{{', '.join(f'{each}: {{}}' for each in names)}}}"
+    if section is None and isinstance(value, list) and (items := _as_keys(value, annotation)):
+        fix = f"write each item as a key: {key}: {{{', '.join(items)}}}"
     return f"must be a mapping, got {describe(value)}; {fix}"
+
+
+def _as_keys(value: Sequence[object], annotation: Any) -> list[str]:
+    """Return the items of a list as keys of a mapping, if it shows what they mean; empty if not."""
+    names = [each for each in value if isinstance(each, str)]
+    if model_of(item_type(annotation)):
+        return [f"{each}: {{}}" for each in names] if len(names) == len(value) else []
+    pairs = [_pair(each) for each in value]
+    return [f"{as_text(each[0])}: {as_text(each[1])}" for each in pairs if each] if all(pairs) else []
+
+
+def _pair(item: object) -> tuple[str, str] | None:
+    """Return key and value of an item as AWS and shells write them: ``{Key: team, Value: ml}``, ``team=ml``."""
+    if isinstance(item, str):
+        name, _, text = item.partition("=")
+        return (name, text) if name and text else None
+    members = {str(name).lower(): value for name, value in item.items()} if isinstance(item, dict) else {}
+    if set(members) == {"key", "value"} and all(isinstance(each, str) for each in members.values()):
+        return members["key"], members["value"]
+    if len(members) == 1 and isinstance(item, dict):
+        ((name, text),) = item.items()
+        return (str(name), text) if isinstance(text, str) else None
+    return None
 
 
 def _keys_of(section: type[BaseModel] | None) -> str:
@@ -350,9 +436,10 @@ def _keys_of(section: type[BaseModel] | None) -> str:
     return f" ({', '.join(keys)}{more})" if keys else ""
 
 
-def _list_fix(model: type[BaseModel], path: DataPath, value: object, key: str) -> str:
+def _list_fix(model: type[BaseModel], source: Source, path: DataPath, value: object, key: str) -> str:
     if value is None:
-        return f"write items below {key}, each after '- '{'' if _is_required(model, path) else f', or remove {key}'}"
+        or_else = "" if _is_needed(model, source, path) else f", or remove {key}"
+        return f"write items below {key}, each after '- '{or_else}"
     if isinstance(value, dict):
         named = next(iter(value), None)
         if value and all(isinstance(each, dict | None) for each in value.values()):
@@ -383,11 +470,13 @@ def _text_message(model: type[BaseModel], source: Source, path: DataPath, value:
     else:
         shown = (", such as ", Example(_as_yaml(example))) if example else ()
         return Sentence("must be text, got ", _got(value), f"; write {key} as text", *shown)
-    said, as_text = f"must be text, got {written}, which YAML reads as {reading}", _quoted(written)
+    said, quoted = f"must be text, got {written}, which YAML reads as {reading}", _quoted(written)
+    if reading == "true or false" and optional(type_at(model, path)) and _truth_of(written) is False:
+        return Sentence(f"{said}; ", Removal(key))
     problem = _refusal(model, path, written)
     if problem:
-        return Sentence(f"{said}; as text it ", _of_the_file(problem, source, as_text))
-    return Sentence(said, "; ", Setting(key, as_text, verb="write", python=as_text))
+        return Sentence(f"{said}; as text it ", _of_the_file(problem, source, quoted))
+    return Sentence(said, "; ", Setting(key, quoted, verb="write", python=quoted))
 
 
 def _number_message(source: Source, path: DataPath, value: object, key: str, example: object) -> str:  # noqa: ARG001
@@ -416,12 +505,16 @@ def _got(value: object) -> str | Advice:
 
 def _truth_message(source: Source, path: DataPath, value: object, key: str, example: object) -> str:  # noqa: ARG001
     word = value.text if isinstance(value, Ambiguous) else value
-    meant = "false" if str(word).lower() in {"no", "off", "false", "n", "0"} else "true"
+    meant = str(_truth_of(str(word))).lower()
     fix = Setting(key, meant, verb="write")
     other = () if isinstance(word, str | int) else (" or ", Stated(key, "false"))
     return Sentence(
         "must be ", Truth(value=True), " or ", Truth(value=False), f", got {describe(value)}; ", fix, *other
     )
+
+
+def _truth_of(word: str) -> bool:
+    return word.lower() not in {"no", "off", "false", "n", "0"}
 
 
 def _as_yaml(value: object) -> str:

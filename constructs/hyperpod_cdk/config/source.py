@@ -305,7 +305,9 @@ class _Reader:
             return f"a key holds the {_named(strange.group())}; write plain spaces, or remove it", "plain_keys"
         if key in data:
             first = self._source.lines[(*path, key)]
-            return f"is written twice, first on line {first}; keep one of the two", "no_duplicate_keys"
+            begins = path and isinstance(path[-1], int) and key == next(iter(data))
+            fix = "write '- ' before it if another item begins here, else keep" if begins else "keep"
+            return f"is written twice, first on line {first}; {fix} one of the two", "no_duplicate_keys"
         return None
 
     def _sequence(self, path: DataPath) -> list[object]:

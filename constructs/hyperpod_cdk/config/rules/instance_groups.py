@@ -12,7 +12,7 @@ from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.instance_group import InstanceGroup
 from hyperpod_cdk.config.restricted_group import AnyGroup, RestrictedGroup
 from hyperpod_cdk.config.rules.book import Book, Problem, all_groups, groups, known_types, warning
-from hyperpod_cdk.config.rules.network import zone_problem
+from hyperpod_cdk.config.rules.network import is_all_of, zone_problem
 from hyperpod_cdk.config.source import DataPath
 
 BOOK = Book()
@@ -76,10 +76,11 @@ def unlisted_zone(environment: Environment, path: DataPath, az_id: str) -> Itera
         where, what = (
             ("existing.node_subnet_ids", "its subnet") if network.is_existing else ("availability_zones", "the zone")
         )
-        problem = (
-            f"must be one of network.{where} ({', '.join(zones)}), got {az_id}; set availability_zone_id"
-            f" to one of these, or add {what} there"
+        right = [each for each in zones if zone_problem(environment, each, key="the key") is None]
+        listed, choice = (
+            (f" ({', '.join(right)})", "set availability_zone_id to one of these, or ") if right else ("", "")
         )
+        problem = f"must be one of network.{where}{listed}, got {az_id}; {choice}add {what} there"
     if problem:
         yield Problem(path, problem)
 
@@ -111,7 +112,10 @@ def plan_belongs_to_the_environment(environment: Environment, path: DataPath, gr
     if group.training_plan_arn is None:
         return
     home = {"partition": environment.partition, "region": environment.region, "account": environment.account}
-    for problem in rules.plan_home_problems(group.training_plan_arn, **home):
+    of = arns.arn_parts(group.training_plan_arn)
+    can_move, can_belong = is_all_of(environment, region=of.region), is_all_of(environment, account=of.account)
+    found = rules.plan_home_problems(group.training_plan_arn, **home, can_move=can_move, can_belong=can_belong)
+    for problem in found:
         yield Problem((*path, "training_plan_arn"), problem)
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 
-from hyperpod_cdk.catalog import addons, images, instance_types, regions
+from hyperpod_cdk.catalog import addons, arns, images, instance_types, regions
 from hyperpod_cdk.catalog import network as catalog
 from hyperpod_cdk.catalog.network import FEWEST_ZONES
 from hyperpod_cdk.catalog.rules import again_problem, listing, repeated
+from hyperpod_cdk.catalog.sentences import Choosing, Sentence, Setting
 from hyperpod_cdk.config import addresses
-from hyperpod_cdk.config.draft import known
+from hyperpod_cdk.config.draft import UnknownValueError, known
 from hyperpod_cdk.config.endpoints import needed_endpoints
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.network import AvailabilityZone
@@ -22,7 +23,28 @@ BOOK = Book()
 
 def zone_problem(environment: Environment, az_id: str, *, key: str) -> str | None:
     """Say why ``az_id`` is not a zone of the environment's region, or return None."""
-    return regions.az_id_problem(az_id, region=environment.region, key=key)
+    elsewhere = regions.region_of_az_id(az_id) or ""
+    can_move = is_all_of(environment, region=elsewhere)
+    return regions.az_id_problem(az_id, region=environment.region, key=key, can_move=can_move)
+
+
+def is_all_of(environment: Environment, *, region: str = "", account: str = "") -> bool:
+    """Return whether all that a file names is of a region, or an account, so that it can be the environment's.
+
+    Another one would only move the contradiction to what is not of it. These are zones and training plans, and for an account the administrators.
+    """
+    try:
+        network = environment.network
+        zones = {*network.availability_zones, *(network.existing.node_subnet_ids if network.existing else ())}
+        zones |= {group.availability_zone_id for group in environment.hyperpod.all_groups}
+        plans = [arns.arn_parts(arn) for group in environment.hyperpod.all_groups if (arn := group.training_plan_arn)]
+        owners = {plan.account for plan in plans} | {
+            arns.arn_parts(arn).account for arn in environment.eks.admin_role_arns
+        }
+        homes = {regions.region_of_az_id(zone) for zone in zones} | {plan.region for plan in plans}
+    except UnknownValueError:
+        return False
+    return homes <= {region} and region in regions.HYPERPOD_REGIONS if region else owners <= {account}
 
 
 @BOOK.whole
@@ -297,19 +319,10 @@ def node_block_fits_the_vpc(
 ) -> Iterator[Problem]:
     """Refuse blocks that overlap others, including defaults, or that AWS does not add to this VPC."""
     az_id, zone = item
-    network = environment.network
     if zone.node_cidr is None:
         yield from _same_default(environment, path, az_id)
         return
-    names = list(network.availability_zones)
-    stated = {name: each.node_cidr for name, each in network.availability_zones.items() if each.node_cidr is not None}
-    before, after = names[: names.index(az_id)], names[names.index(az_id) + 1 :]
-    others = catalog.blocks_beside(
-        zone.node_cidr,
-        before=[stated[name] for name in before if name in stated],
-        after=[stated[name] for name in after if name in stated],
-    )
-    problem = catalog.secondary_cidr_problem(zone.node_cidr, primary=network.vpc_cidr, others=others)
+    problem = catalog.cidr_problem(zone.node_cidr, key="node_cidr") or _conflict(environment, az_id)
     if problem is None:
         problem = _default_of_a_neighbour_problem(environment, az_id, zone.node_cidr)
     if problem:
@@ -317,6 +330,28 @@ def node_block_fits_the_vpc(
     doubt = catalog.cidr_warning(zone.node_cidr)
     if doubt:
         yield warning((*path, "node_cidr"), doubt)
+
+
+def _conflict(environment: Environment, az_id: str) -> str | None:
+    """Say why the stated block of a zone cannot be in the VPC with the others, and which block can."""
+    network = environment.network
+    names = list(network.availability_zones)
+    stated = {name: each.node_cidr for name, each in network.availability_zones.items() if each.node_cidr is not None}
+    cidr, position = stated[az_id], names.index(az_id)
+    others = catalog.blocks_beside(
+        cidr,
+        before=[stated[name] for name in names[:position] if name in stated],
+        after=[stated[name] for name in names[position + 1 :] if name in stated],
+    )
+    conflict = catalog.secondary_cidr_conflict(cidr, primary=network.vpc_cidr, others=others)
+    if conflict is None:
+        return None
+    owners = {network.vpc_cidr: "vpc_cidr"}
+    owners |= {stated[name]: f"the nodes in {name}" for name in stated if name != az_id and stated[name] in others}
+    whose = next((f" of {owner}" for block, owner in owners.items() if catalog.overlap_problem(cidr, block)), "")
+    block = addresses.free_block(environment, az_id, cidr=cidr, prefix=IPv4Network(cidr).prefixlen)
+    fix = (Setting("node_cidr", block),) if block else (Choosing("node_cidr"), f" {conflict.instead}")
+    return Sentence(f"{conflict.why}{whose}; ", *fix)
 
 
 def _same_default(environment: Environment, path: DataPath, az_id: str) -> Iterator[Problem]:
