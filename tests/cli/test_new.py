@@ -154,7 +154,7 @@ def test_a_plan_says_where_it_is(run: Run, workspace: Path) -> None:
         2,
         (
             "--training-plan-arn (hyperpod.instance_groups[1].training_plan_arn): must be a plan in us-east-1, got one"
-            " in us-west-2; name a plan of us-east-1, or give --region us-west-2\n"
+            " in us-west-2; name a plan of us-east-1\n"
         ),
     )
 

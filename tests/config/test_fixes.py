@@ -174,7 +174,7 @@ def value_at(data: Any, path: Sequence[str | int]) -> Any:
 
 def texts(changed: Changed) -> Iterator[tuple[str, str]]:
     """Yield the name and text of every wrong file."""
-    for table in ("wrong_files.yaml", "doubtful_files.yaml"):
+    for table in ("wrong_files.yaml", "first_files.yaml", "doubtful_files.yaml"):
         for section, rows in rows_of(table).items():
             for case, row in rows.items():
                 yield f"{section}-{case}", changed(row["change"])

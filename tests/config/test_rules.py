@@ -34,6 +34,11 @@ def test_wrong_file(changed: Changed, refuse: Refuse, change: Mapping[str, str],
     assert [finding.render() for finding in refuse(changed(change))] == says
 
 
+@row_by_row("change, says", cases("first_files.yaml"))
+def test_first_file(changed: Changed, refuse: Refuse, change: Mapping[str, str], says: list[str]) -> None:
+    assert [finding.render() for finding in refuse(changed(change))] == says
+
+
 @row_by_row("change, says", cases("doubtful_files.yaml"))
 def test_doubtful_file(changed: Changed, load: Load, change: Mapping[str, str], says: list[str]) -> None:
     assert [finding.render() for finding in load(changed(change)).warnings] == says

@@ -142,8 +142,8 @@ _LIKE_A_KEY = (
     "correct arn, which must look like arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 )
 CALLED_OTHERWISE: Mapping[str, Mapping[str, str]] = {
-    "network-node_block_overlaps_the_vpc": _BLOCK,
-    "network-node_blocks_overlap": _BLOCK,
+    "network-node_block_overlaps_the_vpc": {**_BLOCK, " of vpc_cidr": ""},
+    "network-node_blocks_overlap": {**_BLOCK, " of the nodes in use1-az5": ""},
     "network-node_block_of_a_range_aws_does_not_add": _BLOCK,
     "network-node_block_beyond_28": _BLOCK,
     "identity-quota_check_is_no": _GATE,
@@ -212,12 +212,19 @@ out, is another construct, or none.
 
 
 _ONE_BLOCK = "the construct divides the blocks itself, and does not know which of the two subnets is deployed"
+_A_BLOCK = "the construct does not know the other blocks of its caller's network, and names no free one"
 _LEFT_OUT = "an argument is left out, a field is removed or written as none"
 _OBJECT = "the argument is an object, not a mapping or a word"
 
 ANOTHER_FIX: Mapping[str, tuple[str, str]] = {
     "network-node_blocks_of_two_local_zones": (_ONE_BLOCK, "set availability_zones['use1-chi2-az1'] to a free block"),
     "eks-block_that_another_zone_has_by_default": (_ONE_BLOCK, "set availability_zones['use1-az4'] to a free block"),
+    "network-node_block_overlaps_the_vpc": (_A_BLOCK, "set availability_zones['use1-az4'] to a free block"),
+    "network-node_blocks_overlap": (_A_BLOCK, "set availability_zones['use1-az4'] to a free block"),
+    "network-node_block_of_a_range_aws_does_not_add": (
+        _A_BLOCK,
+        "set availability_zones['use1-az4'] to a block of 10.0.0.0/8",
+    ),
     "existing-one_control_plane_subnet": ("ControlPlane makes a cluster; ExistingControlPlane is another", "add 1"),
     "existing-control_plane_subnet_twice": ("the argument may list more subnets than two", "remove one of the two"),
     "restricted-restricted_without_file_system": (_OBJECT, "set lustre=ServiceLustre(...)"),

@@ -153,7 +153,7 @@ def test_an_unknown_override_is_a_mistake_of_the_caller(lab: LoadedEnvironment) 
 
 
 def test_errors_of_values_and_of_rules_come_together_with_warnings(lab: LoadedEnvironment) -> None:
-    text = TEXT.replace("claim: scratch", "claim: scratsh").replace(":1\n", ":latest\n") + "nods: 2\n"
+    text = TEXT.replace("claim: scratch", "claim: scratsh").replace(":1\n", ":latest\n") + "namespce: l\n"
     assert lines(lab, FILE, text) == [
         (
             "jobs/llama.yaml:6 image: registry.example.com/llama:latest is whatever image has this tag when a"
@@ -164,7 +164,7 @@ def test_errors_of_values_and_of_rules_come_together_with_warnings(lab: LoadedEn
             "jobs/llama.yaml:9 volumes[0].claim: must be a claim of lab in hyperpod-ns-research (scratch, corpus,"
             ' results or runs), got "scratsh"; did you mean scratch?'
         ),
-        "jobs/llama.yaml:12 nods: is not a known key here; did you mean nodes?",
+        "jobs/llama.yaml:12 namespce: is not a known key here; did you mean namespace?",
     ]
 
 

@@ -174,7 +174,7 @@ class Environment(Section):
             " warn: it only reports them. off: there is no quota gate. The gate runs when the foundation"
             " stack is created, or created again after a failed creation, and when the instance groups"
             " change. It does not run when you deploy again because a later stack failed; use 'hyperpod-cdk"
-            " preflight --only quotas' then."
+            " preflight ENV --only quotas' then."
         ),
     )
     instance_types: dict[str, StatedInstanceType] = Field(

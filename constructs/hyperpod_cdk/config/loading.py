@@ -49,8 +49,8 @@ class LoadedEnvironment:
     """An environment with its file: ``file`` as findings show it, and the ``warnings`` about it.
 
     ``recorded_plans`` are the training plans that 'hyperpod-cdk plans record' wrote next to it, None without that file;
-    ``recorded_quotas`` likewise what 'hyperpod-cdk quotas show --record' wrote. ``called`` is the environment argument
-    of the commands that messages name, as the function ``called`` gives it.
+    ``recorded_quotas`` likewise what 'hyperpod-cdk quotas show ENV --record' wrote. ``called`` is the environment
+    argument of the commands that messages name, as the function ``called`` gives it.
     """
 
     environment: Environment

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hyperpod_cdk.catalog.sentences import Advice, Setting, by_option, in_words_of
+from hyperpod_cdk.catalog.sentences import Advice, Removal, Setting, by_option, in_words_of
 from hyperpod_cdk.config import EnvironmentFileError, LoadedEnvironment, documents
 from hyperpod_cdk.config.documents import DocumentError, Said
 from hyperpod_cdk.config.source import DataPath, Source, Wording, parse_path, render_path
@@ -132,7 +132,7 @@ def _found(said: Said, source: Source, options: Mapping[DataPath, str]) -> Findi
 
     def with_options(advice: Advice) -> str:
         # a key of the file is shown as an option if there is no file or if the option is wrong
-        if isinstance(advice, Setting) and (advice.key,) in (options if source.file else _OPTIONS):
+        if isinstance(advice, Setting | Removal) and (advice.key,) in (options if source.file else _OPTIONS):
             return by_option(f"--{advice.key}")(advice)
         return str(advice)
 

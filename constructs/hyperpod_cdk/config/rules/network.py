@@ -31,7 +31,8 @@ def zone_problem(environment: Environment, az_id: str, *, key: str) -> str | Non
 def is_all_of(environment: Environment, *, region: str = "", account: str = "") -> bool:
     """Return whether all that a file names is of a region, or an account, so that it can be the environment's.
 
-    Another one would only move the contradiction to what is not of it. These are zones and training plans, and for an account the administrators.
+    Another one would only move the contradiction to what is not of it. These are zones and training plans, and for an
+    account the administrators.
     """
     try:
         network = environment.network

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from hyperpod_cdk.catalog import governance, scheduling
 from hyperpod_cdk.catalog.rules import listing
-from hyperpod_cdk.catalog.sentences import Sentence, Setting
+from hyperpod_cdk.catalog.sentences import Removal, Sentence, Setting
 from hyperpod_cdk.config import TaskGovernance, Team
 from hyperpod_cdk.config.rules.book import Problem, warning
 from hyperpod_cdk.config.suggest import closest
@@ -41,8 +41,11 @@ def team_is_there(context: Context) -> Found:
     if not teams:
         yield Problem(
             at,
-            f'must be left out, since {context.environment.name} has no teams under task_governance, got "{name}";'
-            " remove team",
+            Sentence(
+                f"must be left out, since {context.environment.name} has no teams under task_governance, got"
+                f' "{name}"; ',
+                Removal("team"),
+            ),
         )
         return
     names = [team.name for team in teams]
@@ -83,7 +86,10 @@ def namespaces_of_teams_go_with_teams(context: Context) -> Found:
         own = governance.namespace(context.job.team)
         yield Problem(
             at,
-            f"cannot be set together with team, whose namespace is {own}, got {namespace}; remove namespace, or team",
+            Sentence(
+                f"cannot be set together with team, whose namespace is {own}, got {namespace}; ",
+                *(Removal("namespace"), ", or ", Removal("team")),
+            ),
         )
         return
     owners = {team.namespace: team.name for team in context.teams}
@@ -132,8 +138,11 @@ def priority_is_a_class(context: Context) -> Found:
         got = "no task_governance" if section is None else f"ordering: {section.ordering}"
         yield Problem(
             at,
-            f"must be left out if waiting jobs are not ordered by priority ({got}), got {name}; remove priority"
-            + ("" if section is None else ", or set ordering: priority in the environment"),
+            Sentence(
+                f"must be left out if waiting jobs are not ordered by priority ({got}), got {name}; ",
+                Removal("priority"),
+                "" if section is None else ", or set ordering: priority in the environment",
+            ),
         )
         return
     names = _classes(section)
