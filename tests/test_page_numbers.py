@@ -101,7 +101,7 @@ def _dollars(sku: str) -> float:
             r"its file system about \$([\d,]+) in",
             lambda: (f"{round(4800 * _dollars('lustre.ssd.250'), -3):,.0f}",),
         ),
-        ("README.md", r"Each environment has (\w+) stacks\.", lambda: (_WORDS[len(STACKS)],)),
+        ("README.md", r"Each environment has up to (\w+) stacks:", lambda: (_WORDS[len(STACKS)],)),
         ("docs/coming-from.md", r"A file can have at most (\d+) MB\.", lambda: (f"{MAX_BYTES / 1e6:.0f}",)),
         *(
             ("docs/day-two.md", rf"{asked}, every (\d+) minutes", lambda: (f"{catalog.WATCH_MINUTES}",))
