@@ -358,7 +358,8 @@ def _one(kind: str, **properties: Any) -> Assembly:
 
 
 def _lustre(size: int) -> Assembly:
-    return _one("AWS::FSx::FileSystem", FileSystemType="LUSTRE", StorageCapacity=size)
+    settings = {"DeploymentType": "SCRATCH_2"}
+    return _one("AWS::FSx::FileSystem", FileSystemType="LUSTRE", StorageCapacity=size, LustreConfiguration=settings)
 
 
 @pytest.mark.parametrize(

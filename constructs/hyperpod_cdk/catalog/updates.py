@@ -43,10 +43,50 @@ _OF_THE_WHOLE: Final = frozenset({"added", "gains", "removed"})
 """Circumstances of the property that a row names, not of anything below it."""
 _RESERVED: Final = ("system:", "eks:", "aws:", "amazon:", "iam:")
 """Prefixes of names of Kubernetes users that EKS reserves (EKS user guide, access entries)."""
+_OF_ITEM: Final = "of "
 _SWITCHED: Final = (True, False, "Suspended")
 """The possible values of a switch."""
 SMALLEST_GROWTH: Final = 1.1
 """The least factor by which the storage of an FSx for Windows, ONTAP or OpenZFS file system can grow."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Circumstances:
+    """Circumstances of a change: those that apply, and those that may, because a value that only the deployment knows
+    decides them. ``is_any_item`` is whether an item of a list may be the one of any name."""
+
+    certain: frozenset[str] = frozenset()
+    possible: frozenset[str] = frozenset()
+    is_any_item: bool = False
+
+    @classmethod
+    def of(cls, *names: str) -> Circumstances:
+        """Return circumstances that apply."""
+        return cls(certain=frozenset(names))
+
+    def __or__(self, other: Circumstances) -> Circumstances:
+        return Circumstances(
+            certain=self.certain | other.certain,
+            possible=self.possible | other.possible,
+            is_any_item=self.is_any_item or other.is_any_item,
+        )
+
+    def without(self, name: str) -> Circumstances:
+        """Return them without one that does not apply."""
+        return replace(self, certain=self.certain - {name}, possible=self.possible - {name})
+
+    def doubting(self, name: str) -> Circumstances:
+        """Return them with one that may apply if it was among those that do."""
+        if name not in self.certain:
+            return self
+        return replace(self, certain=self.certain - {name}, possible=self.possible | {name})
+
+    def may_include(self, name: str) -> bool:
+        """Whether a circumstance applies, or may."""
+        return name in self.certain or name in self.possible or (self.is_any_item and name.startswith(_OF_ITEM))
+
+
+NO_CIRCUMSTANCES: Final = Circumstances()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +107,7 @@ class Update:
     default: str | None = None
     unsure: str = ""
     interrupts: bool = False
+    may_replace: bool = False
 
     def holds(self, before: Any, after: Any, also: frozenset[str], at: int) -> bool:
         """Whether the circumstance applies to a change; ``also`` are circumstances that the caller knows.
@@ -85,13 +126,13 @@ class Update:
         holding = also | circumstances(before, after) if self.when else also
         return all(each in holding for each in self.when.split(", ") if each)
 
-    def may_hold(self, before: Any, after: Any, also: frozenset[str], at: int) -> bool:
-        """Whether the circumstance applies to a possible value of an unknown one."""
-        if _is_plain(before) and _is_plain(after):
-            return False
+    def may_hold(self, before: Any, after: Any, also: Circumstances, at: int) -> bool:
+        """Whether the circumstance may apply: to a possible value of an unknown one, or if another one that may apply
+        does."""
+        assumed = frozenset(each for each in self.when.split(", ") if also.may_include(each)) | also.certain
         possible = (*_SWITCHED, *self.order)
         return any(
-            self.holds(old, new, also, at)
+            self.holds(old, new, assumed, at)
             for old in ((before,) if _is_plain(before) else possible)
             for new in ((after,) if _is_plain(after) else possible)
         )
@@ -132,7 +173,7 @@ def update(  # noqa: PLR0917 - what changes, then what it is part of
     path: Path,
     before: Any,
     after: Any,
-    also: frozenset[str] = frozenset(),
+    also: Circumstances = NO_CIRCUMSTANCES,
     at: int | None = None,
 ) -> Update | None:
     """Return what the table says of a change; None if the table has no row.
@@ -166,31 +207,46 @@ def first(  # noqa: PLR0917 - the arguments of update()
     path: Path,
     before: Any,
     after: Any,
-    also: frozenset[str] = frozenset(),
+    also: Circumstances = NO_CIRCUMSTANCES,
     at: int | None = None,
 ) -> Update | None:
     """Return the first of these rows that applies to a change, None if none does.
 
-    A row without effect does not count for a value that is known only at deployment, if another row applies to one of
-    its possible values; nor does a row that refuses, if for a possible value an earlier row allows the change.
+    If an earlier row may apply, because a value is known only at deployment, and has another effect, the most serious
+    one of them is possible and the effect unknown, unless that which applies otherwise is more serious.
     """
     at = len(path) if at is None else at
     possible: list[Update] = []
     for row in rows:
         if path[: len(row.path)] != row.path:
             continue
-        if row.holds(before, after, also, at):
-            if row.is_silent:
-                return next((_perhaps(each) for each in possible if not each.is_silent), row)
-            return _perhaps(row) if possible and row.effect == "refused by the service" else row
+        if row.holds(before, after, also.certain, at):
+            return _certain(row, possible, before, after)
         if row.may_hold(before, after, also, at):
             possible.append(row)
     return None
 
 
-def _perhaps(row: Update) -> Update:
-    sentence = f"its value is known only at deployment; possibly {row.sentence}"
-    return replace(row, effect="unknown", sentence=sentence, when="", interrupts=False)
+_GRAVEST_FIRST: Final[tuple[Effect, ...]] = (
+    *("replaced", "refused by the service", "nodes interrupted", "unknown", "in place"),
+)
+
+
+def _gravity(row: Update) -> tuple[int, bool]:
+    return _GRAVEST_FIRST.index(row.effect), not row.interrupts
+
+
+def _certain(row: Update, possible: list[Update], before: Any, after: Any) -> Update:
+    """Return the row that applies unless a possible one does, if all of them have its effect, else what may happen."""
+    others = [each for each in possible if _gravity(each) != _gravity(row)]
+    if not others:
+        return row
+    worst = min((*others, row), key=_gravity)
+    what = "its value" if not (_is_plain(before) and _is_plain(after)) else "a value that decides it"
+    sentence = f"{what} is known only at deployment; possibly {worst.sentence}"
+    return replace(
+        worst, effect="unknown", sentence=sentence, when="", interrupts=False, may_replace=worst.effect == "replaced"
+    )
 
 
 def kind_of(resource_type: str) -> Kind | None:
@@ -242,7 +298,7 @@ def speaks_below(resource_type: str, path: Path) -> bool:
 
 def of_item(name: str) -> str:
     """Return the circumstance that the list item with this name is changed, added or removed."""
-    return f"of {name}"
+    return f"{_OF_ITEM}{name}"
 
 
 @cache
@@ -315,10 +371,10 @@ def is_another_major(engine: str, before: Any, after: Any) -> bool:
     return len(old) == len(new) == count and old != new
 
 
-def loses_objects(before: Any, after: Any) -> bool:
-    """Whether objects are removed from a manifest, as far as both can be read."""
+def loses_objects(before: Any, after: Any) -> bool | None:
+    """Whether objects are removed from a manifest, None if one of the two cannot be read."""
     old, new = _objects(before), _objects(after)
-    return old is not None and new is not None and bool(old.keys() - new.keys())
+    return None if old is None or new is None else bool(old.keys() - new.keys())
 
 
 def _objects(manifest: Any) -> dict[tuple[str, str, str], dict[str, Any]] | None:

@@ -12,7 +12,8 @@ from typing import Any, Final, Literal
 from hyperpod_cdk.catalog.durations import Action
 from hyperpod_cdk.living.observing.model import LONGEST_S, Message, Times, Updated
 from hyperpod_cdk.living.observing.redaction import Redactor
-from hyperpod_cdk.review.changes.effects import CLUSTER, GROUPS, circumstances_of, judge
+from hyperpod_cdk.review.changes.circumstances import CLUSTER, circumstances_of
+from hyperpod_cdk.review.changes.effects import GROUPS, judge
 from hyperpod_cdk.review.figures.timeline import circumstance
 from hyperpod_cdk.templates.assembly import Assembly, Resource
 from hyperpod_cdk.templates.difference import MISSING, PropertyChange, value_changes

@@ -12,18 +12,16 @@ from typing import Any, Final, Literal
 
 from hyperpod_cdk.catalog import create_only, updates
 from hyperpod_cdk.catalog.rules import joined
+from hyperpod_cdk.catalog.updates import Circumstances
 from hyperpod_cdk.review.changes import instance_group_effects
-from hyperpod_cdk.review.changes.clashes import Clashes
-from hyperpod_cdk.review.changes.effects import (
+from hyperpod_cdk.review.changes.circumstances import (
     ANOTHER_VPC,
     AUTOSCALED,
-    GRAVEST_FIRST,
-    Judged,
     allows_everything_out,
     circumstances_of,
-    judge,
-    rank,
 )
+from hyperpod_cdk.review.changes.clashes import Clashes
+from hyperpod_cdk.review.changes.effects import GRAVEST_FIRST, Judged, judge, rank
 from hyperpod_cdk.review.changes.entries import Entry, Found, is_stateful
 from hyperpod_cdk.review.changes.excerpts import Excerpts
 from hyperpod_cdk.review.changes.exports import Exports, Fate
@@ -312,7 +310,7 @@ class _Review:
         circumstances = circumstances_of(self.base, before, self.head, after)
         for each in change.properties:
             self._judge(entry, each, circumstances)
-        if AUTOSCALED in circumstances and change.properties:
+        if circumstances.may_include(AUTOSCALED) and change.properties:
             sides = resolved_properties(self.base, before), resolved_properties(self.head, after)
             for steps, judged in instance_group_effects.sent_as_none(*sides):
                 entry.findings.append(Found(steps, "0", "0", judged, f"instance group {steps[1].strip('[]')}"))
@@ -321,11 +319,10 @@ class _Review:
             # another condition with the same value as the earlier one
             del self.entries[entry.key]
 
-    def _judge(self, entry: Entry, change: PropertyChange, circumstances: frozenset[str]) -> None:
+    def _judge(self, entry: Entry, change: PropertyChange, circumstances: Circumstances) -> None:
         resource_type = entry.resource.type
         if instance_group_effects.is_of_groups(resource_type, change):
-            is_autoscaled = AUTOSCALED in circumstances
-            whole = instance_group_effects.whole_groups(self.base, self.head, change, is_autoscaled=is_autoscaled)
+            whole = instance_group_effects.whole_groups(self.base, self.head, change, circumstances)
             for group, judged in whole:
                 subject = f"instance group {group.item}"
                 entry.findings.append(Found(group.steps, group.before, group.after, judged, subject))
@@ -402,7 +399,7 @@ class _Review:
         told = {each.steps for each in entry.findings}
         name = giver.resource.name
         moves = any(each.steps == ("VpcId",) for each in giver.findings)
-        circumstances = self._circumstances(entry) | ({ANOTHER_VPC} if moves else set())
+        circumstances = self._circumstances(entry) | Circumstances.of(*([ANOTHER_VPC] if moves else []))
         for steps, reference in self.uses.places(entry.resource, *giver.key):
             if any(steps[:depth] in told for depth in range(len(steps) + 1)) or giver.keeps(reference.attribute):
                 continue
@@ -557,7 +554,7 @@ class _Review:
             judged = Judged(Effect.IN_PLACE, shape.sentence, shape.source, is_of_update=True, interrupts=True)
             entry.findings.append(Found((name,), sizes[name], f"{sizes[name]} (set again)", judged))
 
-    def _circumstances(self, entry: Entry) -> frozenset[str]:
+    def _circumstances(self, entry: Entry) -> Circumstances:
         before, after = entry.before, entry.after
         assert before is not None  # noqa: S101 - _follow(): both sides are there
         assert after is not None  # noqa: S101

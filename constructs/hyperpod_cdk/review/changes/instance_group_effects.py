@@ -8,7 +8,9 @@ from typing import Any
 
 from hyperpod_cdk.catalog import updates
 from hyperpod_cdk.catalog.rules import joined
-from hyperpod_cdk.review.changes.effects import CLUSTER, GROUPS, RESTRICTED, Judged, is_read
+from hyperpod_cdk.catalog.updates import Circumstances
+from hyperpod_cdk.review.changes.circumstances import AUTOSCALED, CLUSTER, is_read
+from hyperpod_cdk.review.changes.effects import GROUPS, RESTRICTED, Judged
 from hyperpod_cdk.review.model import Effect
 from hyperpod_cdk.templates.assembly import Assembly
 from hyperpod_cdk.templates.difference import MISSING, PropertyChange
@@ -48,7 +50,7 @@ def is_of_groups(resource_type: str, change: PropertyChange) -> bool:
 
 
 def whole_groups(
-    base: Assembly, head: Assembly, change: PropertyChange, *, is_autoscaled: bool
+    base: Assembly, head: Assembly, change: PropertyChange, circumstances: Circumstances
 ) -> Iterator[tuple[WholeGroup, Judged]]:
     """Judge the groups of a change for which ``is_of_groups`` is true; in an autoscaled cluster a count is no
     evidence."""
@@ -61,7 +63,7 @@ def whole_groups(
             judged = Judged(Effect.ADDED, "UpdateCluster adds the group and launches its nodes", _SOURCE)
             yield WholeGroup(steps, None, text), judged
         else:
-            judged = _going(item, is_restricted=is_restricted, is_autoscaled=is_autoscaled)
+            judged = _going(item, circumstances, is_restricted=is_restricted)
             yield WholeGroup(steps, text, None), judged
 
 
@@ -98,15 +100,19 @@ def _items(change: PropertyChange) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _going(group: Mapping[str, Any], *, is_restricted: bool, is_autoscaled: bool) -> Judged:
+def _going(group: Mapping[str, Any], circumstances: Circumstances, *, is_restricted: bool) -> Judged:
     if is_restricted:
         # also at 0: the file system exists as long as the group does
         reason = "a restricted group that is omitted is deleted with its nodes, and with the file system that the "
         return Judged(Effect.DELETED, f"{reason}service created for it, unless a deletion policy keeps that", _SOURCE)
     if _is_none(group):
-        if is_autoscaled:
-            reason = "a group that is omitted is deleted with the nodes that Karpenter has added to it"
+        reason = "a group that is omitted is deleted with the nodes that Karpenter has added to it"
+        if AUTOSCALED in circumstances.certain:
             return Judged(Effect.DELETED, reason, _SOURCE)
+        if circumstances.may_include(AUTOSCALED):
+            return Judged(
+                Effect.UNKNOWN, f"{reason}; whether it scales the cluster is known only at deployment", _SOURCE
+            )
         return Judged(Effect.IN_PLACE, "UpdateCluster deletes the group, which has no nodes", _SOURCE)
     reason = "a group that is omitted is deleted with its nodes and all data on their volumes"
     return Judged(Effect.DELETED, reason, _SOURCE)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
 from hyperpod_cdk.catalog.network import is_all_traffic
-from hyperpod_cdk.review.changes.effects import is_within
+from hyperpod_cdk.review.changes.circumstances import is_within
 from hyperpod_cdk.review.rights import words
 from hyperpod_cdk.review.rights.statements import items, may_be, names_below, text
 from hyperpod_cdk.review.rights.views import TOKEN, Place, View, is_unknown, noun, place_of
