@@ -285,9 +285,7 @@ def test_what_is_not_known_is_neither_yes_nor_no(
     """Whatever is unknown in an example, the circumstance may apply if it does with one of the possible values and
     does not with another one."""
     given = [
-        {"before": before, "after": after, "policy": policy}
-        for before, after in sides
-        for policy in (policies or [None])
+        {"before": before, "after": after, "policy": policy} for before, after in sides for policy in (policies or [{}])
     ]
     known = [truth(name, resource_type, each) for each in given]
     assert set(known) == {Truth.YES, Truth.NO}

@@ -674,6 +674,39 @@ def test_nodes_with_a_condition_are_counted_without_a_price() -> None:
         assert (found.quantity.before, found.quantity.after, found.missing) == (before, 16, missing)
 
 
+@row_by_row(
+    "before, after, expected",
+    [
+        (None, "Maybe", [(0, 1)]),
+        ("No", "Maybe", [(0, 1)]),
+        ("Maybe", "Maybe", [(1, 1)]),
+        # it costs at most as much as before
+        ("Yes", "Maybe", [(1, 1)]),
+        ("Maybe", "Yes", [(1, 1)]),
+        ("Maybe", None, [(1, 0)]),
+        ("Maybe", "No", [(1, 0)]),
+        (None, "Yes", []),
+        ("Yes", "Yes", []),
+    ],
+)
+@pytest.mark.parametrize(
+    ("resource_type", "sold"),
+    [("AWS::EC2::NatGateway", "NAT gateway"), ("AWS::KMS::Key", "KMS key"), ("AWS::EC2::EIP", "public IPv4 address")],
+)
+def test_what_may_exist_is_counted_as_without_a_price(
+    resource_type: str, sold: str, before: str | None, after: str | None, expected: list[tuple[int, int]]
+) -> None:
+    """Whatever its kind: docs/review.md, "Who must approve, and why"."""
+
+    def of(condition: str | None) -> Assembly:
+        body = {**of_type(resource_type), "Condition": condition}
+        return stack({"It": body} if condition else {}, Conditions=CONDITIONS)
+
+    found = cost(of(before), of(after), prices=PRICES).unpriced
+    assert [(each.quantity.before, each.quantity.after) for each in found] == expected
+    assert {each.what for each in found} == ({sold} if expected else set())
+
+
 def test_many_of_a_kind_that_is_paid_by_use_are_one_line() -> None:
     head = stack({f"Log{number}": "AWS::Logs::LogGroup" for number in range(3)})
     found = cost(stack({"Log1": "AWS::Logs::LogGroup"}), head, prices=PRICES)

@@ -155,15 +155,12 @@ class Charged(Lines):
                 pass
 
 
-_GREAT: Final[tuple[Kind, ...]] = ("nodes", "volumes", "storage", "control plane")
-"""The kinds whose number needs approval if it grows at an unknown price."""
-
-
 def _conditional(item: Charge, condition: str) -> Charge:
+    """Return the charge for a resource that may not exist: its number is what there is if the condition is true."""
     unknown = f"{item.resource}: created only if condition {condition} is true, which the template does not show"
     item = replace(item, monthly=None, unknown=unknown)
-    if item.kind not in _GREAT or item.price is None:
+    if item.price is None:
         return item
-    # its number is what there is if the condition is true, and asks for approval as one without a price
+    # asks for approval as one without a price
     missing = item.missing or f"whether condition {condition} is true, which the template does not show"
     return replace(item, sold=item.sold or thing(item.price.sku), missing=missing)

@@ -83,8 +83,11 @@ def _unpriced(before: Mapping[tuple[str, ...], Charge], after: Mapping[tuple[str
     sides = before, after
     alike = {(item.sold, item.kind, item.counted_in): item for side in sides for item in side.values() if item.sold}
     for key, item in alike.items():
-        # an item with a price on one side only has none on the other: nothing, if it is not counted there
-        counted = [[each for each in side.values() if (each.sold, each.kind, each.counted_in) == key] for side in sides]
+        of = {name for side in sides for name, each in side.items() if (each.sold, each.kind, each.counted_in) == key}
+        # one that has a price on the other side is counted there, too: a condition is unknown on one side only
+        counted = [
+            [each for name, each in side.items() if name in of and each.sold in ("", item.sold)] for side in sides
+        ]
         yield Unpriced(
             what=item.sold,
             kind=item.kind,
