@@ -122,7 +122,13 @@ TAGS = {"Tags": {"team": "ml"}}
 GROUP = {"LogGroupName": "/aws/eks/prod-eks/cluster", "RetentionInDays": "90"}
 NODES: dict[str, list[Any]] = {
     "describe_cluster": [
-        {"ClusterArn": CLUSTER, "ClusterName": "prod", "ClusterStatus": "InService", "AutoScaling": {"Mode": "Enable"}}
+        {
+            "ClusterArn": CLUSTER,
+            "ClusterName": "prod",
+            "ClusterStatus": "InService",
+            "InstanceGroups": [],
+            "AutoScaling": {"Mode": "Enable"},
+        }
     ],
     "list_cluster_events": [{"Events": []}],
     "list_cluster_nodes": [

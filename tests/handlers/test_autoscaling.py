@@ -100,6 +100,13 @@ def test_counts_that_cannot_be_read_fail_the_deployment() -> None:
     }
 
 
+@pytest.mark.parametrize("groups", [{}, {"InstanceGroups": [{"InstanceGroupName": "g5"}]}])
+def test_counts_that_sagemaker_does_not_show_fail_the_deployment_too(groups: dict[str, Any]) -> None:
+    cluster = {"AutoScaling": {"Mode": "Enable"}, **groups}
+    answer = run(SageMaker([cluster]), event(index.NODE_COUNTS, "Update", **COUNTS))
+    assert answer["Status"] == "FAILED"
+
+
 def test_counts_of_a_hundred_groups_fit_into_an_answer() -> None:
     names = [f"{'g' * 60}{number}" for number in range(100)]
     groups = [{"InstanceGroupName": name, "TargetCount": 6758} for name in names]

@@ -277,6 +277,18 @@ def test_missing_nodes_become_a_metric_of_each_group() -> None:
     assert {each["Timestamp"] for each in request["MetricData"]} == {NOW}
 
 
+@pytest.mark.parametrize("lost", ["TargetCount", "CurrentCount"])
+def test_a_count_that_sagemaker_does_not_show_is_no_metric_of_zero(lost: str) -> None:
+    group = {"InstanceGroupName": "h100", "TargetCount": 4, "CurrentCount": 4}
+    del group[lost]
+    aws = Aws({"ClusterArn": CLUSTER, "InstanceGroups": [group]})
+    with pytest.raises(KeyError, match=lost):
+        looked(aws, "nodes_missing")
+    assert "PutMetricData" not in aws.calls
+    with pytest.raises(KeyError, match="InstanceGroups"):
+        index.missing_nodes({"ClusterArn": CLUSTER})
+
+
 def plan(*spans: tuple[datetime, datetime]) -> dict[str, Any]:
     return {
         "TrainingPlanArn": PLAN,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -174,7 +174,7 @@ CLUSTERS = FakeApi(
             ],
             "RestrictedInstanceGroups": [group("ml.p5.48xlarge", 1, 1)],
         },
-        "old": {},
+        "old": {"InstanceGroups": []},
     },
 )
 
@@ -297,7 +297,7 @@ THINGS: Mapping[str, list[Any]] = {
         {"SubnetId": "subnet-5", "State": "failed"},
         {"SubnetId": "subnet-4", "State": "pending"},
         tagged("prod-foundation", SubnetId="subnet-own", State="available"),
-        {"State": "available"},
+        {"State": "available", "AvailabilityMode": "regional"},
     ],
     "describe_network_interfaces": [
         {"VpcId": "vpc-a", "SubnetId": "subnet-5"},
@@ -352,7 +352,7 @@ THINGS: Mapping[str, list[Any]] = {
             "Status": "Expired",
             "ReservedCapacitySummaries": [{"InstanceType": "ml.p5.48xlarge", "TotalInstanceCount": 64}],
         },
-        {"Status": "Pending"},
+        {"Status": "Pending", "ReservedCapacitySummaries": []},
     ],
 }
 KINDS: Mapping[str, float] = {
@@ -397,12 +397,13 @@ def test_file_systems_of_restricted_groups() -> None:
     def cluster(gib: int, shared: Mapping[str, Any]) -> dict[str, Any]:
         groups = [{"EnvironmentConfig": {"FSxLustreConfig": system(gib)}}, {"EnvironmentConfig": {}}, {}]
         return {
+            "InstanceGroups": [],
             "RestrictedInstanceGroups": groups,
             "RestrictedInstanceGroupsConfig": {"SharedEnvironmentConfig": shared},
         }
 
     growing = {"CurrentFSxLustreConfig": system(1200), "DesiredFSxLustreConfig": system(2400)}
-    clusters = {"prod": cluster(9600, {}), "nova": cluster(1200, growing), "plain": {}}
+    clusters = {"prod": cluster(9600, {}), "nova": cluster(1200, growing), "plain": {"InstanceGroups": []}}
     api = FakeApi(lists={"list_clusters": [{"ClusterName": name} for name in clusters]}, clusters=clusters)
     assert used(api, "restricted_lustre_tib", OWN) == Usage(at_least=3600 / 1024)
     assert set(calls_of("restricted_lustre_tib")) == {"sagemaker:ListClusters", "sagemaker:DescribeCluster"}
@@ -438,9 +439,10 @@ RICH_CLUSTERS: Mapping[str, Mapping[str, Any]] = {
     **CLUSTERS.clusters,
     "prod": {"VpcConfig": NODES_STAND_IN, "InstanceGroups": [group("ml.p5.48xlarge", 2, 2)]},
     "restricted": {
+        "InstanceGroups": [],
         "RestrictedInstanceGroups": [
             group("ml.p5.48xlarge", 2, 2, EnvironmentConfig={"FSxLustreConfig": {"SizeInGiB": 1200}})
-        ]
+        ],
     },
 }
 
@@ -455,7 +457,7 @@ def whole_account() -> dict[str, list[Any]]:
         "describe_vpcs": [
             {"VpcId": "vpc-a", "CidrBlockAssociationSet": [BLOCK, BLOCK]},
             tagged("prod-foundation", VpcId="vpc-own"),
-            {"VpcId": "vpc-b"},
+            {"VpcId": "vpc-b", "CidrBlockAssociationSet": []},
         ],
         "describe_subnets": SUBNETS,
         "describe_addresses": [{}, tagged("prod-foundation"), {}],
@@ -473,7 +475,16 @@ def whole_account() -> dict[str, list[Any]]:
         ],
         "eks_list_clusters": ["prod-eks", "lab", "shared"],
         "describe_file_systems": [
-            {**lustre, "LustreConfiguration": {"DeploymentType": "PERSISTENT_2", "ThroughputCapacity": 4000}},
+            {
+                "FileSystemType": "LUSTRE",
+                "StorageType": "INTELLIGENT_TIERING",
+                "LustreConfiguration": {
+                    "DeploymentType": "PERSISTENT_2",
+                    "ThroughputCapacity": 4000,
+                    "DataReadCacheConfiguration": {"SizingMode": "USER_PROVISIONED", "SizeGiB": 64},
+                },
+            },
+            {**lustre, "LustreConfiguration": {"DeploymentType": "PERSISTENT_2"}},
             tagged("prod-storage", **lustre, LustreConfiguration={"DeploymentType": "PERSISTENT_2"}),
             {**lustre, "LustreConfiguration": {"DeploymentType": "SCRATCH_2"}},
             {"FileSystemType": "ONTAP"},
@@ -491,6 +502,9 @@ class FailingApi:
     cut: Mapping[str, int] = field(default_factory=dict)
     clusters: Mapping[str, Exception | None] = field(default_factory=dict)
     garbled: frozenset[str] = frozenset()
+    lists: Mapping[str, list[Any]] = field(default_factory=dict)
+    """Lists that are others than in that account, by operation."""
+    described: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def call(self, service: str, operation: str, **params: Any) -> Mapping[str, Any]:
         assert (service, operation) == ("sagemaker", "describe_cluster")
@@ -501,14 +515,14 @@ class FailingApi:
         return (
             {"InstanceGroups": [None], "RestrictedInstanceGroups": [None]}
             if name in self.garbled
-            else RICH_CLUSTERS[name]
+            else {**RICH_CLUSTERS, **self.described}[name]
         )
 
     def listed(self, service: str, operation: str, key: str, **params: Any) -> Listed:
         assert key
         assert not params
         name = "eks_list_clusters" if service == "eks" else operation
-        items = whole_account()[name]
+        items = {**whole_account(), **self.lists}[name]
         if name not in self.cut:
             return Listed(items=items)
         return Listed(items=items[: self.cut[name]], missing=NOT_READ)
@@ -630,3 +644,39 @@ def test_an_applied_value_behind_a_page_that_did_not_come_is_not_the_default() -
         read_quota(Cut(applied=[row("another", "L-2")], defaults=[row(P5, "L-1", 9.0)]), "sagemaker", P5)
     found = read_quota(Cut(applied=[row(P5, "L-1", 8.0)], defaults=[row(P5, "L-1", 9.0)]), "sagemaker", P5)
     assert (found.value, found.is_default) == (8.0, False)
+
+
+MAY_BE_LEFT_OUT = {
+    # of groups: On-Demand; without an environment of their own
+    *("CapacityRequirements", "EnvironmentConfig", "RestrictedInstanceGroups", "FSxLustreConfig", "Spot"),
+    # whose share of a flexible group is known by the count of the whole group
+    "InstanceTypeDetails",
+    # only whether they are of another account is asked
+    "VpcId",
+}
+"""Members that an answer of AWS lacks where there is no such thing, as botocore's models and the guides say."""
+
+
+def _lost(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield every member of an answer by its name, and the answer without it."""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield name, {key: each for key, each in value.items() if key != name}
+            yield from ((lost, {**value, name: less}) for lost, less in _lost(inner))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from ((lost, [*value[:index], less, *value[index + 1 :]]) for lost, less in _lost(inner))
+
+
+@row_by_row("kind", EVERY_KIND)
+def test_an_answer_that_lost_a_member_never_lowers_a_count_unsaid(kind: str) -> None:
+    truth = used(FailingApi(), kind, OWN).at_least
+    lists = whole_account()
+    for operation, rows in lists.items():
+        for name, less in _lost(rows):
+            found = used(FailingApi(lists={operation: less}), kind, OWN)
+            assert found.at_least >= truth or not found.is_whole or name in MAY_BE_LEFT_OUT, (operation, name)
+    for cluster, answer in RICH_CLUSTERS.items():
+        for name, less in _lost(answer):
+            found = used(FailingApi(described={cluster: less}), kind, OWN)
+            assert found.at_least >= truth or not found.is_whole or name in MAY_BE_LEFT_OUT, (cluster, name)

@@ -505,6 +505,13 @@ def test_an_answer_that_lost_something_is_skipped() -> None:
     del account.group("h100")["InstanceGroupName"]
     (skipped,) = account.drift().skipped
     assert skipped.reason == "the answer to sagemaker:DescribeCluster cannot be read: 'InstanceGroupName' is missing"
+    # groups that AWS does not show were not deleted by hand
+    account = Account()
+    del account.cluster["InstanceGroups"]
+    found = account.drift()
+    (skipped,) = found.skipped
+    assert (found.passed, found.differences) == (None, ())
+    assert skipped.reason == "the answer to sagemaker:DescribeCluster cannot be read: 'InstanceGroups' is missing"
 
 
 def test_a_cluster_on_slurm_is_skipped_in_one_line() -> None:

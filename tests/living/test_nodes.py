@@ -137,6 +137,10 @@ class TestList:
         assert (found["verdict"], found["passed"]) == ("There is no node, and none is wanted.", True)
         del none["sagemaker:DescribeCluster"]["InstanceGroups"][0]["TargetCount"]
         assert run("list", *words, aws=none).stdout == "dev: No node is listed; wanted: an unknown number.\n"
+        # groups that AWS does not show are not none
+        del none["sagemaker:DescribeCluster"]["InstanceGroups"]
+        found = json.loads(run("list", *words, "--format", "json", aws=none).stdout)
+        assert (found["verdict"], found["passed"]) == ("The nodes could not be read.", None)
 
     @pytest.mark.parametrize("verb", [("list",), ("describe", RUNNING)])
     def test_a_state_that_aws_adds_is_never_clean(self, run: Runs, verb: tuple[str, ...]) -> None:

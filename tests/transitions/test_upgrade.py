@@ -543,6 +543,11 @@ def test_what_was_not_read_is_neither_deployed_nor_up_to_date() -> None:
     assert (cluster.stands, cluster.is_old) == ("1.33", None)
     assert cluster.says.startswith("version of the file, because the deployed version was not read; ")
     assert {each.is_old for each in told.things if each.what.startswith(("add-on", "AMI"))} == {None}
+    # what EKS offers was read, and what is installed was not
+    offered = {"coredns": {"1.33": offer("v1.12.4-eksbuild.1")}}
+    for skipped, said in ((unread.skipped, "its deployed version was not read"), ([], "not installed yet")):
+        told, _ = run(stands=Ages(is_deployed=True, kubernetes="1.33", offers=offered, skipped=skipped))
+        assert [each.says for each in told.things if each.what == "add-on coredns"] == [said]
     # no step follows from nothing that was read, which is no proof that nothing is left to do
     told, _ = run(stands=unread, addons=True)
     assert (told.steps, told.verdict) == ((), "No step is known; 2 things could not be read.")

@@ -14,10 +14,11 @@ from hyperpod_cdk.config import AnyGroup, Environment
 from hyperpod_cdk.config.recorded_plans import groups_by_plan
 from hyperpod_cdk.config.source import DataPath, render_path
 from hyperpod_cdk.findings import passed
+from hyperpod_cdk.handlers.quota_gate.reading import groups_of
 from hyperpod_cdk.living.hyperpod import PLAN_WORKS, describe_cluster, describe_training_plan
 from hyperpod_cdk.living.look import reading
 from hyperpod_cdk.living.model import Attachment, Unread
-from hyperpod_cdk.living.nodes import groups_of, moment
+from hyperpod_cdk.living.nodes import moment
 from hyperpod_cdk.review.deployed import Api
 from hyperpod_cdk.review.nouns import count
 
@@ -76,9 +77,9 @@ def _questions(aws: Api, environment: Environment, group: str, plan: str) -> tup
 
 def _standing(aws: Api, cluster: str, group: str) -> int:
     """Return how many nodes a group has now, 0 if there is no such group. Raises NotAnswered."""
-    found = describe_cluster(aws, cluster) or {}
+    found = describe_cluster(aws, cluster)
     with reading("sagemaker:DescribeCluster"):
-        rows = {str(row["InstanceGroupName"]): row for row in groups_of(found)}
+        rows = {str(row["InstanceGroupName"]): row for row in (groups_of(found) if found else ())}
         return int(rows[group]["CurrentCount"]) if group in rows else 0
 
 

@@ -85,7 +85,7 @@ def _cluster(look: Look) -> Properties | None:
             **taken(found, "ClusterName", "ClusterRole", "VpcConfig", "NodeRecovery", "NodeProvisioningMode"),
             **taken(found, "Orchestrator", "TieredStorageConfig"),
             "AutoScaling": taken(found.get("AutoScaling", {}), "Mode", "AutoScalerType"),
-            "InstanceGroups": [_group(row) for row in found.get("InstanceGroups", ())],
+            "InstanceGroups": [_group(row) for row in found["InstanceGroups"]],
             "RestrictedInstanceGroups": [_group(row) for row in found.get("RestrictedInstanceGroups", ())],
             "RestrictedInstanceGroupsConfig": _shared(found.get("RestrictedInstanceGroupsConfig", {})),
             "ComputeQuotas": [{"Name": name} for name in _quotas(look)],
@@ -126,7 +126,7 @@ def described_in_template(found: Mapping[str, Any], *, like: Properties) -> dict
         for row in (rows if isinstance(rows, list) else ())
     }
     groups = []
-    for row in found.get("InstanceGroups", ()):
+    for row in found["InstanceGroups"]:
         group = _group(row)
         left = {"ImageId", "ImageReleaseVersion"} - pinned.get(group["InstanceGroupName"], set())
         groups.append({key: value for key, value in group.items() if key not in left and value not in ({}, [], None)})

@@ -16,11 +16,12 @@ from hyperpod_cdk.catalog.hyperpod import NODES_AT_ONCE, NODES_CHECKED_AT_ONCE
 from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.checks.answers import NotAnswered, Refused
 from hyperpod_cdk.checks.side_by_side import together
+from hyperpod_cdk.handlers.quota_gate.reading import groups_of
 from hyperpod_cdk.living import kubernetes
 from hyperpod_cdk.living.hyperpod import describe_training_plan
 from hyperpod_cdk.living.look import reading
 from hyperpod_cdk.living.model import Action, Handled, NodeWork, Unread
-from hyperpod_cdk.living.nodes import NodeError, by_name, described, groups_of, known_cluster, node_of, rows_of_nodes
+from hyperpod_cdk.living.nodes import NodeError, by_name, described, known_cluster, node_of, rows_of_nodes
 from hyperpod_cdk.review.deployed import Api
 from hyperpod_cdk.review.nouns import count
 from hyperpod_cdk.review.pages.wording import minutes

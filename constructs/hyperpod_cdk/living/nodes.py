@@ -13,7 +13,7 @@ from hyperpod_cdk.catalog.sentences import plural
 from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.findings import passed
-from hyperpod_cdk.handlers.quota_gate.reading import NotFound
+from hyperpod_cdk.handlers.quota_gate.reading import NotFound, groups_of
 from hyperpod_cdk.living.hyperpod import describe_cluster, is_on_eks
 from hyperpod_cdk.living.look import reading
 from hyperpod_cdk.living.model import Event, Node, NodeDetails, Nodes, NodesDescribed, Unread
@@ -69,8 +69,8 @@ def rows_of_nodes(aws: Api, cluster: str) -> list[Mapping[str, Any]]:
             rows = list(first["ClusterNodeSummaries"])
             if not first.get("NextToken"):
                 return rows
-            found = describe_cluster(aws, cluster) or {}
-            named = [row["InstanceGroupName"] for row in (*groups_of(found), *rows)]
+            found = describe_cluster(aws, cluster)
+            named = [row["InstanceGroupName"] for row in (*(groups_of(found) if found else ()), *rows)]
         names = list(dict.fromkeys(map(str, named)))
         read = together(lambda name: _of_group(aws, asked, name), names)
     except NotFound:
@@ -97,15 +97,12 @@ def _of_group(aws: Api, asked: Mapping[str, Any], name: str) -> list[Mapping[str
     raise NotAnswered(f"group {name} has nodes on more than {MOST_PAGES} pages")
 
 
-def groups_of(cluster: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the groups in an answer of DescribeCluster, restricted ones last."""
-    return [*cluster.get("InstanceGroups", ()), *cluster.get("RestrictedInstanceGroups", ())]
-
-
 def rows_of(aws: Api, cluster: str) -> list[Mapping[str, Any]]:
     """Return the groups of a cluster as DescribeCluster has them, none if it shows none."""
     try:
-        return groups_of(describe_cluster(aws, cluster) or {})
+        found = describe_cluster(aws, cluster)
+        with reading("sagemaker:DescribeCluster"):
+            return groups_of(found) if found else []
     except NotAnswered:
         return []
 
@@ -117,6 +114,9 @@ def list_nodes(aws: Api, *, environment: str, cluster: str, group: str = "", onl
         with reading("sagemaker:ListClusterNodes"):
             found = [_node(row) for row in rows if group in ("", str(row["InstanceGroupName"]))]
         there = None if found else describe_cluster(aws, cluster)
+        with reading("sagemaker:DescribeCluster"):
+            groups = groups_of(there) if there else []
+            named = [str(each["InstanceGroupName"]) for each in groups]
     except NotAnswered as missing:
         verdict = "The nodes could not be read."
         unread = _unread("nodes", missing)
@@ -124,11 +124,11 @@ def list_nodes(aws: Api, *, environment: str, cluster: str, group: str = "", onl
     if not found and there is None:
         verdict = f"There is no HyperPod cluster {cluster} in this account and region."
         return Nodes(environment=environment, cluster=cluster, verdict=verdict, passed=None)
-    named = [str(each.get("InstanceGroupName")) for each in groups_of(there or {})]
     if not found and group and group not in named:
         raise NodeError(f"cluster {cluster} has no instance group {group}; it has {', '.join(named) or 'none'}")
     if not found:
-        return _none_listed(environment, cluster, there or {}, group)
+        wanted = [each for each, name in zip(groups, named, strict=True) if group in {"", name}]
+        return _none_listed(environment, cluster, wanted)
     failing = [each for each in found if each.status in FAILING]
     running = sum(each.status == RUNNING for each in found)
     verdict = f"{running} of {count(len(found), 'node')} {plural(running, 'runs', 'run')}"
@@ -143,10 +143,9 @@ def list_nodes(aws: Api, *, environment: str, cluster: str, group: str = "", onl
     )
 
 
-def _none_listed(environment: str, cluster: str, there: Mapping[str, Any], group: str) -> Nodes:
+def _none_listed(environment: str, cluster: str, groups: Sequence[Mapping[str, Any]]) -> Nodes:
     """Say that no node is listed: if some are wanted, that does not show that all is well."""
-    rows = [each for each in groups_of(there) if group in ("", str(each.get("InstanceGroupName")))]
-    targets = [each.get("TargetCount") for each in rows]
+    targets = [each.get("TargetCount") for each in groups]
     known = [each for each in targets if isinstance(each, int)]
     wanted = str(sum(known)) if len(known) == len(targets) else "an unknown number"
     is_none_wanted = wanted == "0"

@@ -22,6 +22,7 @@ from hyperpod_cdk.checks.side_by_side import answered, together
 from hyperpod_cdk.config import Environment
 from hyperpod_cdk.findings import Severity, by_place, passed
 from hyperpod_cdk.handlers.quota_gate.comparison import Requirement, Usage
+from hyperpod_cdk.handlers.quota_gate.reading import groups_of
 from hyperpod_cdk.living.hyperpod import PLAN_WORKS, describe_cluster, describe_training_plan, is_on_eks
 from hyperpod_cdk.living.kubernetes import operators, with_reasons
 from hyperpod_cdk.living.look import reading
@@ -43,7 +44,6 @@ from hyperpod_cdk.living.nodes import (
     CHECKING,
     FAILING,
     RUNNING,
-    groups_of,
     moment,
     newest_events,
     rows_of_nodes,
@@ -182,7 +182,7 @@ def status(aws: Api, wanted: Wanted, *, now: datetime) -> Status:
     plans: list[Plan] = []
     try:
         with reading("sagemaker:DescribeCluster"):
-            groups = tuple(_group(each, rows, wanted) for each in groups_of(cluster))
+            groups = tuple(_group(each, rows, wanted) for each in (groups_of(cluster) if cluster else ()))
             skipped += (unread for each in groups for unread in _unknown_of(each, rows or ()))
             skipped += _strays(groups, rows or ()) if cluster else ()
             arns = dict.fromkeys(each.plan for each in groups if each.plan)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hyperpod_cdk.checks.answers import NotAnswered
+from hyperpod_cdk.handlers.quota_gate.reading import groups_of
 from hyperpod_cdk.living.groups import CLUSTER, sent
 from hyperpod_cdk.living.hyperpod import describe_cluster
 from hyperpod_cdk.living.look import reading
@@ -79,8 +80,7 @@ def _is_updated(head: Assembly, cluster: Resource) -> bool:
 def _of_cluster(base: Assembly, head: Assembly, cluster: Resource, found: Mapping[str, Any]) -> Iterator[str]:
     before, after = _groups(base, cluster), _groups(head, cluster)
     with reading("sagemaker:DescribeCluster"):
-        rows = [*found.get("InstanceGroups", ()), *found.get("RestrictedInstanceGroups", ())]
-        targets = {str(row["InstanceGroupName"]): int(row["TargetCount"]) for row in rows}
+        targets = {str(row["InstanceGroupName"]): int(row["TargetCount"]) for row in groups_of(found)}
     for group, target in targets.items():
         old, new = before.get(group), after.get(group)
         if any(each is not None and each.count is None for each in (old, new)):

@@ -127,7 +127,7 @@ def _groups(aws: Api, cluster: str) -> dict[str, Software]:
                 release=each.get("CurrentImageReleaseVersion"),
                 updated=min(moments.get(str(each["InstanceGroupName"]), []), default=None),
             )
-            for each in described.get("InstanceGroups", ())
+            for each in described["InstanceGroups"]
         }
 
 

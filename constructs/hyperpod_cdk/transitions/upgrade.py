@@ -186,7 +186,7 @@ class _Upgrade:
         elif offer is None:
             says, is_old = f"it is unknown which versions fit Kubernetes {self._stands}", None
         elif stands is None:
-            says, is_old = "not installed yet", None
+            says, is_old = "its deployed version was not read" if is_of_file else "not installed yet", None
         elif stands not in offer.versions:
             says, is_old = f"EKS no longer has it for Kubernetes {self._stands}", True
         else:

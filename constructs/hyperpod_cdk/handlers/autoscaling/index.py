@@ -53,12 +53,13 @@ def node_counts(properties: Properties, sagemaker: Any) -> dict[str, int]:
     """Return ``Count0``, ``Count1`` ... in the order of ``Groups``: what each has to have so that none loses a node.
 
     Zero where Karpenter does not scale the cluster (yet) or there is no such cluster or group. An error of AWS is
-    raised: a deployment that does not know the counts would remove the nodes.
+    raised, and KeyError for a count that SageMaker does not show: a deployment that does not know the counts would
+    remove the nodes.
     """
     cluster = _cluster(sagemaker, str(properties["ClusterName"]))
     autoscaled = (cluster or {}).get("AutoScaling", {}).get("Mode") == "Enable"
-    groups = (cluster or {}).get("InstanceGroups", []) if autoscaled else []
-    targets = {group["InstanceGroupName"]: int(group.get("TargetCount", 0)) for group in groups}
+    groups = cluster["InstanceGroups"] if cluster and autoscaled else []
+    targets = {group["InstanceGroupName"]: int(group["TargetCount"]) for group in groups}
     return {f"Count{index}": targets.get(name, 0) for index, name in enumerate(properties["Groups"])}
 
 

@@ -143,7 +143,7 @@ class Look:
         if group.get("TrainingPlanStatus") not in {None, "Active"}:
             others.append(f"training plan {group['TrainingPlanStatus']}")
         told = f" ({', '.join(others)})" if others else ""
-        return f"{name}: {states[RUNNING]} of {group.get('TargetCount', 0)} {RUNNING}{told}"
+        return f"{name}: {states[RUNNING]} of {group.get('TargetCount', 'an unknown number')} {RUNNING}{told}"
 
 
 def handler(event: Mapping[str, Any], context: Any) -> None:

@@ -223,13 +223,16 @@ def _cluster(
 
 
 def missing_nodes(cluster: Mapping[str, Any]) -> dict[str, int]:
-    """Count the nodes that each group of a cluster is to have and has not, 0 while its training plan has not begun."""
-    groups = [*(cluster.get("InstanceGroups") or ()), *(cluster.get("RestrictedInstanceGroups") or ())]
+    """Count the nodes that each group of a cluster is to have and has not, 0 while its training plan has not begun.
+
+    Raises KeyError if SageMaker does not show a count: a metric of 0 would say that no node is missing.
+    """
+    groups = [*cluster["InstanceGroups"], *(cluster.get("RestrictedInstanceGroups") or ())]
     return {
         str(group["InstanceGroupName"]): (
             0
             if group.get("TrainingPlanStatus") == "Scheduled"
-            else max(int(group.get("TargetCount") or 0) - int(group.get("CurrentCount") or 0), 0)
+            else max(int(group["TargetCount"]) - int(group["CurrentCount"]), 0)
         )
         for group in groups
     }

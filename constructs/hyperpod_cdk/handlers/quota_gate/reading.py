@@ -281,6 +281,7 @@ def _of_others(seen: _Seen, own: Own, counts: Callable[[Any], bool] = lambda _th
 
 
 _CLUSTER = "HyperPod cluster"
+_GROUP = "instance group"
 
 
 def _cluster_list(api: Api) -> _Seen:
@@ -319,8 +320,13 @@ def _hyperpod_spot_instances(api: Api, own: Own, instance_type: str) -> Usage:
     return _instances(api, own, instance_type, markets=(True,))
 
 
-def _groups_of(cluster: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [*cluster.get("InstanceGroups", ()), *cluster.get("RestrictedInstanceGroups", ())]
+def groups_of(cluster: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the groups in an answer of DescribeCluster, restricted ones last.
+
+    Raises KeyError for an answer without ``InstanceGroups``, which every answer has (botocore 1.44.5,
+    DescribeClusterResponse): such a cluster is not one without groups.
+    """
+    return [*cluster["InstanceGroups"], *cluster.get("RestrictedInstanceGroups", ())]
 
 
 def _restricted_lustre_tib(api: Api, own: Own, _detail: str) -> Usage:
@@ -332,7 +338,7 @@ def _restricted_lustre_tib(api: Api, own: Own, _detail: str) -> Usage:
         # the shared file system is told as it is and as it is to become
         sizes = (
             max(
-                environment.get(key, {}).get("SizeInGiB", 0)
+                environment[key]["SizeInGiB"] if key in environment else 0
                 for key in ("FSxLustreConfig", "CurrentFSxLustreConfig", "DesiredFSxLustreConfig")
             )
             for environment in environments
@@ -348,16 +354,21 @@ def _instances(api: Api, own: Own, instance_type: str, *, markets: tuple[bool, .
     for cluster in clusters.things:
         try:
             is_ending = cluster.get("ClusterStatus") in _ENDING_CLUSTERS
-            groups += [(group, is_ending) for group in _groups_of(cluster)]
+            groups += [(group, is_ending) for group in groups_of(cluster)]
         except _UNREADABLE as error:
             unread.append(_garbled(_CLUSTER, error))
+    # a group that grows or shrinks has two numbers: one of them alone is the least that it can be
+    for group, is_ending in groups:
+        numbers = ("CurrentCount",) if is_ending else ("CurrentCount", "TargetCount")
+        lost = [name for name in numbers if isinstance(group, Mapping) and name not in group]
+        unread += [_garbled(_GROUP, KeyError(name)) for name in lost]
 
     def count(of: tuple[Mapping[str, Any], bool]) -> float:
         group, is_ending = of
         is_wanted = ("Spot" in group.get("CapacityRequirements", {})) in markets
         return _instances_of(group, instance_type, is_ending=is_ending) if is_wanted else 0.0
 
-    return _tally(_Seen(kind="instance group", things=groups, unread=tuple(unread)), count)
+    return _tally(_Seen(kind=_GROUP, things=groups, unread=tuple(unread)), count)
 
 
 def _instances_of(group: Mapping[str, Any], instance_type: str, *, is_ending: bool) -> float:
@@ -393,7 +404,7 @@ def _reserved_instances(api: Api, _own: Own, instance_type: str) -> Usage:
 
 def _largest_block(plan: Mapping[str, Any], instance_type: str) -> float:
     """Return the instances of a plan; its blocks follow each other in time, so they do not add up."""
-    blocks = plan.get("ReservedCapacitySummaries", ())
+    blocks = plan["ReservedCapacitySummaries"]
     counts = [block["TotalInstanceCount"] for block in blocks if block["InstanceType"] == instance_type]
     return float(max(counts, default=0))
 
@@ -461,9 +472,11 @@ def _nat_gateways(api: Api, own: Own, az_id: str) -> Usage:
     zone_of = _looked_up(zones, "")
 
     def count(gateway: Mapping[str, Any]) -> float | None:
-        if gateway["State"] not in _LIVE_GATEWAYS or _is_own(gateway, own):
+        # a regional one is in no subnet and no single zone (botocore 1.44.5, NatGateway)
+        is_zonal = gateway.get("AvailabilityMode") != "regional"
+        if gateway["State"] not in _LIVE_GATEWAYS or _is_own(gateway, own) or not is_zonal:
             return 0.0
-        zone = zone_of(gateway.get("SubnetId", ""))
+        zone = zone_of(gateway["SubnetId"])
         return None if zone is None else float(zone == az_id)
 
     return _tally(gateways, count, depends_on=zones.unread)
@@ -488,7 +501,7 @@ def _interfaces_of_others(api: Api, own: Own, az_id: str, nodes: _Seen) -> Usage
 
     def count(interface: Mapping[str, Any]) -> float | None:
         is_own = _is_own(interface, own) or is_own_vpc(interface.get("VpcId", ""))
-        zone = zone_of(interface.get("SubnetId", "")) if az_id else ""
+        zone = zone_of(interface["SubnetId"]) if az_id else ""
         if is_own or zone not in {None, az_id} or any(_stands_in(interface, place) for place in nodes.things):
             return 0.0
         return 1.0 if is_own is not None and zone is not None and nodes.is_whole else None
@@ -509,7 +522,7 @@ def _places_of_nodes(api: Api, own: Own) -> _Seen:
     if isinstance(cluster, Unread):
         return _Seen(kind=_CLUSTER, things=(), unread=(cluster,))
     try:
-        places = [cluster.get("VpcConfig"), *(group.get("OverrideVpcConfig") for group in _groups_of(cluster))]
+        places = [cluster.get("VpcConfig"), *(group.get("OverrideVpcConfig") for group in groups_of(cluster))]
     except _UNREADABLE as error:
         return _Seen(kind=_CLUSTER, things=(), unread=(_garbled(_CLUSTER, error, own.hyperpod_cluster),))
     return _Seen(kind=_CLUSTER, things=[place for place in places if place])
@@ -559,7 +572,7 @@ def _cidrs(api: Api, own: Own, vpc_id: str) -> Usage:
     def blocks(vpc: Mapping[str, Any]) -> float:
         if vpc["VpcId"] != vpc_id or _is_own(vpc, own):
             return 0.0
-        states = [block["CidrBlockState"]["State"] for block in vpc.get("CidrBlockAssociationSet", ())]
+        states = [block["CidrBlockState"]["State"] for block in vpc["CidrBlockAssociationSet"]]
         return float(sum(state in _LIVE_BLOCKS for state in states))
 
     return _tally(_ec2(api, *_VPCS), blocks)
@@ -575,29 +588,47 @@ def _lustre_file_systems(api: Api, own: Own, deployment_type: str) -> Usage:
 
 
 def _lustre_capacity_gib(api: Api, own: Own, deployment_type: str) -> Usage:
-    return _of_file_systems(api, own, deployment_type, lambda each: float(each.get("StorageCapacity", 0)))
+    return _of_file_systems(
+        api, own, deployment_type, lambda each: 0.0 if _is_tiered(each) else each["StorageCapacity"]
+    )
 
 
 def _lustre_tiering_mbps(api: Api, own: Own, _detail: str) -> Usage:
-    return _of_file_systems(api, own, "", lambda each: float(each["LustreConfiguration"].get("ThroughputCapacity", 0)))
+    def mbps(each: Mapping[str, Any]) -> float:
+        return float(each["LustreConfiguration"]["ThroughputCapacity"]) if _is_tiered(each) else 0.0
+
+    return _of_file_systems(api, own, "", mbps)
 
 
 def _lustre_read_cache_gib(api: Api, own: Own, _detail: str) -> Usage:
-    return _of_file_systems(
-        api,
-        own,
-        "",
-        lambda each: float(each["LustreConfiguration"].get("DataReadCacheConfiguration", {}).get("SizeGiB", 0)),
-    )
+    def gib(each: Mapping[str, Any]) -> float:
+        if not _is_tiered(each):
+            return 0.0
+        cache = each["LustreConfiguration"]["DataReadCacheConfiguration"]
+        return 0.0 if cache.get("SizingMode") == _NO_CACHE else float(cache["SizeGiB"])
+
+    return _of_file_systems(api, own, "", gib)
+
+
+_NO_CACHE = "NO_CACHE"
+"""botocore 1.44.5, LustreReadCacheSizingMode."""
+
+
+def _is_tiered(file_system: Mapping[str, Any]) -> bool:
+    """Return whether a file system has a throughput and a cache in place of a capacity (FileSystem, StorageType).
+
+    Raises KeyError if AWS shows neither its storage class nor anything that only one of them has.
+    """
+    if "StorageType" in file_system:
+        return bool(file_system["StorageType"] == "INTELLIGENT_TIERING")
+    return "ThroughputCapacity" in file_system["LustreConfiguration"] or not file_system["StorageCapacity"]
 
 
 def _of_file_systems(api: Api, own: Own, deployment_type: str, amount: Callable[[Any], float]) -> Usage:
     def count(each: Mapping[str, Any]) -> float:
-        is_counted = (
-            each["FileSystemType"] == "LUSTRE"
-            and deployment_type in {"", each.get("LustreConfiguration", {}).get("DeploymentType")}
-            and not _is_own(each, own)
-        )
+        if each["FileSystemType"] != "LUSTRE" or _is_own(each, own):
+            return 0.0
+        is_counted = deployment_type in {"", each["LustreConfiguration"]["DeploymentType"]}
         return amount(each) if is_counted else 0.0
 
     return _tally(_seen(api, "fsx", "describe_file_systems", "FileSystems", "file system"), count)
