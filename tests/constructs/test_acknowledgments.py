@@ -10,8 +10,9 @@ import pytest
 from aws_cdk import assertions
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
+from cdk_nag import AwsSolutionsChecks
 
-from hyperpod_cdk import LifecycleScripts
+from hyperpod_cdk import DeletionProtectionFunction, LifecycleScripts, MountedBucket, NodeWaiter, S3CsiDriver
 from hyperpod_cdk.common.acknowledgments import acknowledge_log_group, ignore_in_checkov
 
 
@@ -66,3 +67,18 @@ def test_a_construct_alone_brings_its_reasons(stack: cdk.Stack, tmp_path: Path) 
     }
     (function,) = [value for key, value in ids.items() if key.startswith("CustomCDKBucketDeployment")]
     assert function == ["CKV_AWS_115", "CKV_AWS_116", "CKV_AWS_117", "CKV_AWS_173", "CKV_AWS_45"]
+
+
+def test_names_that_only_the_deployment_knows_are_spelt_as_cdk_nag_spells_them() -> None:
+    """A parameter, an import, the name of a nested stack: CDK refuses tokens in the keys of its metadata."""
+    app = cdk.App(builtin_cloud_formation_validation=False)
+    stack = cdk.Stack(app, "foreign")
+    name = cdk.CfnParameter(stack, "Name").value_as_string
+    DeletionProtectionFunction(stack, "Function", stack_names=[name, cdk.Fn.import_value("other")])
+    NodeWaiter(cdk.NestedStack(stack, "Nested"), "Waiter")
+    buckets = [MountedBucket(bucket=f"their-{name}", read_only=True)]
+    S3CsiDriver(stack, "Driver", eks_cluster_name=name, buckets=buckets)
+    cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
+
+    template = app.synth().get_stack_by_name("foreign").template
+    assert template["Parameters"]["Name"] == {"Type": "String"}

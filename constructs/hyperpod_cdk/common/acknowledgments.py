@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import cast
 
@@ -11,6 +12,8 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_s3_deployment as s3_deployment
 from constructs import IConstruct
+
+from hyperpod_cdk.config.arguments import is_token
 
 MANAGED_POLICY = "AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/{}]"
 ACTION = "AwsSolutions-IAM5[Action::{}]"
@@ -34,8 +37,12 @@ _CDK_VARIABLES = {
 
 
 def acknowledge(scope: IConstruct, reasons: Mapping[str, str]) -> None:
-    """Record why each of these findings is accepted, for everything below ``scope``."""
-    Validations.of(scope).acknowledge(*(Acknowledgment(id=rule, reason=reason) for rule, reason in reasons.items()))
+    """Record why each of these findings is accepted, for everything below ``scope``.
+
+    A name in a finding may be a token, such as the name of a nested stack.
+    """
+    spelt = {_as_nag_spells(scope, rule): reason for rule, reason in reasons.items()}
+    Validations.of(scope).acknowledge(*(Acknowledgment(id=rule, reason=reason) for rule, reason in spelt.items()))
 
 
 def acknowledge_kubectl_provider(provider: IConstruct, *, role: IConstruct | None = None) -> None:
@@ -187,8 +194,26 @@ def _asset_access(stack: Stack) -> dict[str, str]:
     return {**{ACTION.format(action): _ASSETS for action in actions}, RESOURCE.format(bucket): _ASSETS}
 
 
+def _as_nag_spells(scope: IConstruct, rule: str) -> str:
+    """Return a finding as cdk-nag writes it: CDK accepts no key of metadata that only the deployment knows."""
+    return _spelt(Stack.of(scope).resolve(rule)) if is_token(rule) else rule
+
+
 def _spelt(value: object) -> str:
-    return f"<{cast('dict[str, str]', value)['Ref']}>" if isinstance(value, dict) else str(value)
+    """Return a value as cdk-nag writes it in a finding: ``<Name>`` for a reference, ``<Name.Attribute>`` (3.0)."""
+    match value:
+        case str():
+            return value
+        case {"Ref": str(name)}:
+            return f"<{name}>"
+        case {"Fn::GetAtt": [*names]}:
+            return f"<{'.'.join(map(_spelt, names))}>"
+        case {"Fn::Join": [str(delimiter), [*parts]]}:
+            return delimiter.join(map(_spelt, parts))
+        case {"Fn::ImportValue": name}:
+            return _spelt(name)
+        case _:
+            return json.dumps(value, separators=(",", ":"))
 
 
 def _conditional_policy(condition: str, policy: str) -> str:
