@@ -11,6 +11,7 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
+from aws_cdk.assertions import Template
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -228,11 +229,25 @@ class TestBucketName:
         ]
         assert name == {"Fn::Join": ["", parts]}
 
-    def test_holds_the_stack_name_unless_another_is_given(self, stack: cdk.Stack) -> None:
-        LifecycleScripts(stack, "Scripts")
+    def test_is_of_the_construct_unless_another_is_given(self, stack: cdk.Stack) -> None:
+        """Two of a stack do not have one name; the name of a nested stack is a token, which cannot be cut."""
+        LifecycleScripts(stack, "One")
+        LifecycleScripts(stack, "Two")
+        nested = cdk.NestedStack(stack, "Nested")
+        LifecycleScripts(nested, "Three")
 
-        name = resources(stack)[BUCKET]["Properties"]["BucketName"]
-        assert name["Fn::Join"][1][0] == "sagemaker-foreign-"
+        words = [
+            row["Properties"]["BucketName"]["Fn::Join"][1][0]
+            for each in (stack, nested)
+            for row in Template.from_stack(each).find_resources("AWS::S3::Bucket").values()
+            if "BucketName" in row["Properties"]
+        ]
+        assert [re.sub("[0-9a-f]{8}-$", "<hash>-", word) for word in words] == [
+            "sagemaker-forone<hash>-",
+            "sagemaker-fortwo<hash>-",
+            "sagemaker-forree<hash>-",
+        ]
+        assert len(set(words)) == len(words)
 
     @pytest.mark.parametrize(
         ("label", "word"),

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import cast
 
-from aws_cdk import Aws, RemovalPolicy, Stack
+from aws_cdk import Aws, Names, RemovalPolicy
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
@@ -85,7 +85,8 @@ class LifecycleScripts(Construct):
     ``encryption_key`` (kms.IKey): encrypts the new bucket. Default: S3's own keys (SSE-S3). Raises ValueError together
     with ``bucket``, which has its own key.
 
-    ``name`` (str): a word in the new bucket's name, shortened if it is too long. Default: the stack's name.
+    ``name`` (str): a word in the new bucket's name, shortened if it is too long; another one for each construct of a
+    stack. Default: made from the construct's path.
 
     ``steps`` (Sequence[Path]): scripts that are uploaded into ``steps/`` with those of the folder; ``on_create.sh``
     runs all of them in the order of their names: two digits, _ and a word (``60_ours.sh``). Default: none. Raises
@@ -224,7 +225,8 @@ class LifecycleScripts(Construct):
         return s3.Bucket(
             self,
             "Bucket",
-            bucket_name=bucket_name(name or Stack.of(self).stack_name),
+            # of this construct's path, not of the stack, which may have a second one
+            bucket_name=bucket_name(name or Names.unique_resource_name(self, max_length=_room_of_word())),
             encryption=s3.BucketEncryption.KMS if encryption_key else s3.BucketEncryption.S3_MANAGED,
             encryption_key=encryption_key,
             bucket_key_enabled=True if encryption_key else None,
@@ -259,6 +261,9 @@ def bucket_name(label: str) -> str:
 
 
 def _bucket_word(label: str) -> str:
+    return slug(label, room=_room_of_word()) or "hyperpod"
+
+
+def _room_of_word() -> int:
     rest = ("", "0" * STACK_PART_LENGTH, "0" * _ACCOUNT_LENGTH, max(regions.names(), key=len))
-    room = BUCKET_NAME_MAXIMUM - len(hyperpod.LIFECYCLE_BUCKET_PREFIX) - len("-".join(rest))
-    return slug(label, room=room) or "hyperpod"
+    return BUCKET_NAME_MAXIMUM - len(hyperpod.LIFECYCLE_BUCKET_PREFIX) - len("-".join(rest))
