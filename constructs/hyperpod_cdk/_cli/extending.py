@@ -143,9 +143,10 @@ def attach(
     except ValueError as error:
         usage(f"GROUP: {error}")
     _judge("PLAN", plan)
-    home = {"partition": stated.partition, "region": stated.region, "account": stated.account}
     if plan.startswith("arn:"):
-        for problem in plan_home_problems(plan, **home):
+        for problem in plan_home_problems(
+            plan, partition=stated.partition, region=stated.region, account=stated.account
+        ):
             usage(f"PLAN: {problem}")
     with aws_errors():
         aws = access_of(context).open(stated.region, stated.account)

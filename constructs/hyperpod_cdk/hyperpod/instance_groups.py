@@ -378,7 +378,9 @@ class InstanceGroup:
         plan = self.training_plan_arn
         if plan is not None and not is_token(plan):
             partition = (regions.partition_of(region) if here["region"] else None) or arns.arn_parts(plan).partition
-            for problem in rules.plan_home_problems(plan, partition=partition, **here):
+            for problem in rules.plan_home_problems(
+                plan, partition=partition, region=here["region"], account=here["account"]
+            ):
                 yield f"training_plan_arn {in_python(problem)}"
 
     def _known_types(self) -> list[catalog.InstanceType]:
