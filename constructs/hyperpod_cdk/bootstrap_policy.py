@@ -394,7 +394,7 @@ class _Writer:
         found = resolve(self._assembly, resource.stack, value)
         if isinstance(found, Reference | Unknown):
             return ""
-        text = self._told(plain(found))
+        text = self._in_partition(plain(found))
         # the name of another resource, which CloudFormation makes
         text = _REFERENCE.sub(lambda each: self._generated(resource.stack, each), text)
         known, mark, _ = text.replace("${", "{").partition("{")
@@ -403,7 +403,7 @@ class _Writer:
     def _generated(self, stack: str, reference: re.Match[str]) -> str:
         return self._own if self._assembly.find(stack, reference[1]) else reference[0]
 
-    def _told(self, text: str) -> str:
+    def _in_partition(self, text: str) -> str:
         partition = self._environment.partition
         return text.replace("${AWS::Partition}", partition).replace("${AWS::URLSuffix}", regions.dns_suffix(partition))
 
@@ -424,7 +424,7 @@ class _Writer:
             for statement in listed((document or {}).get("Statement")):
                 principal = statement.get("Principal")
                 services = principal.get("Service") if isinstance(principal, Mapping) else None
-                found |= {self._told(plain(each)) for each in listed(services)}
+                found |= {self._in_partition(plain(each)) for each in listed(services)}
         return found
 
     def _attached_policies(self) -> set[str]:

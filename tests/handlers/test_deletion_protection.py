@@ -179,13 +179,13 @@ class TestCreateAndUpdate:
         assert aws.slept == 5
 
     @pytest.mark.parametrize("code", ["InvalidParameterException", "InvalidRequestException"])
-    def test_another_refusal_of_the_update_is_told(self, code: str) -> None:
+    def test_another_refusal_of_the_update_is_reported(self, code: str) -> None:
         aws = FakeAws(errors={"update_cluster_config": [refusal(code, "no such thing")]})
         assert answered("Create", aws) == failed(
             f"An error occurred ({code}) when calling the AnyOperation operation: no such thing"
         )
 
-    def test_what_does_not_come_to_an_end_is_told(self) -> None:
+    def test_what_does_not_come_to_an_end_is_reported(self) -> None:
         aws = FakeAws(states=["UPDATING"])
         assert answered("Create", aws, seconds=60) == failed(
             "the EKS cluster prod-eks is UPDATING, so its deletion protection could not be switched in time;"
@@ -193,7 +193,7 @@ class TestCreateAndUpdate:
         )
         assert aws.slept == 35
 
-    def test_an_update_that_fails_is_told(self) -> None:
+    def test_an_update_that_fails_is_reported(self) -> None:
         aws = FakeAws(updates=["Failed"])
         assert answered("Create", aws) == failed(
             "the deletion protection of the EKS cluster prod-eks was not switched: Failed, EKS is tired"
@@ -299,7 +299,7 @@ class TestAnswer:
         assert json.loads(sent[0])["Status"] == "FAILED"
         assert json.loads(sent[0])["Reason"] == "KeyError: 'ResourceProperties'"
 
-    def test_the_answer_is_sent_three_times_then_lambda_is_told(self) -> None:
+    def test_the_answer_is_sent_three_times_then_lambda_is_informed(self) -> None:
         pauses: list[float] = []
 
         def put(url: str, body: bytes) -> None:

@@ -260,7 +260,7 @@ def test_nodes_that_run_are_not_waited_for(world: World) -> None:
     assert world.clock.seconds == 0
 
 
-def test_one_node_of_several_is_enough_and_the_rest_is_told(world: World) -> None:
+def test_one_node_of_several_is_enough_and_the_rest_is_reported(world: World) -> None:
     world.sagemaker.plan = {"h100": "Scheduled"}
     world.sagemaker.nodes_at = lambda now: [
         ("system", "i-01", "Running" if now > 60 else "Pending"),

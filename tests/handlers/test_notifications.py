@@ -228,7 +228,7 @@ def test_what_was_not_requested_is_not_reported(event: dict[str, Any]) -> None:
     assert told_of(event).calls == {}
 
 
-def test_only_events_of_the_settings_are_told() -> None:
+def test_only_events_of_the_settings_are_published() -> None:
     settings = index.Settings(**{**SETTINGS.__dict__, "events": frozenset({"node_replaced"})})
     assert told_of(health(), settings).calls == {}
 
@@ -388,7 +388,7 @@ def test_many_failed_checks_are_one_message() -> None:
     assert "line 9\nand 3 more\n" in told
 
 
-def test_a_failed_check_on_a_later_page_is_told() -> None:
+def test_a_failed_check_on_a_later_page_is_published() -> None:
     """botocore, FilterLogEvents: "Partially full or empty pages don't necessarily mean that pagination is finished"."""
     line = {"message": "a failed check", "timestamp": 1_000_000}
     aws = looked(Aws(lines=[line], begins_empty=True), "deep_health_check_failed")

@@ -22,7 +22,7 @@ SLOW_SECONDS = 100
 """Two seconds with the slow clock: longer than it takes from the cluster to the wait."""
 
 
-def nodes_told(life: Life) -> str:
+def nodes_reported(life: Life) -> str:
     """Return what the platform stack's output says of the nodes."""
     (stack,) = life.run.aws.cloudformation.describe_stacks(StackName="prod-platform")["Stacks"]
     outputs = {each.get("OutputKey"): each.get("OutputValue", "") for each in stack.get("Outputs", [])}
@@ -43,7 +43,7 @@ def test_slow_nodes_are_waited_for_and_missing_ones_are_reported(assemblies: Pat
     with living(shipped(assemblies, "prod"), document, tmp_path, clock_scale=SLOW_SCALE) as life:
         life.deploy(assemblies / "prod")
         assert re.fullmatch(
-            r"h100: 0 of 2 Running \(2 Pending\); system: [12] of 2 Running( \(1 Pending\))?", nodes_told(life)
+            r"h100: 0 of 2 Running \(2 Pending\); system: [12] of 2 Running( \(1 Pending\))?", nodes_reported(life)
         )
         addons = life.aws.client("eks").list_addons(clusterName="prod-eks")["addons"]
         states = {
@@ -102,5 +102,5 @@ def test_without_a_node_the_platform_says_why_and_the_next_deployment_succeeds(
         while not any(status == "Running" for status in node_states(life)):
             time.sleep(0.05)
         life.deploy(assemblies / "prod")
-        assert "system: " in nodes_told(life)
+        assert "system: " in nodes_reported(life)
         assert life.aws.client("sagemaker").describe_cluster(ClusterName="prod")["ClusterArn"] == cluster["ClusterArn"]

@@ -59,7 +59,7 @@ ONLY_THE_FILE: Mapping[str, str] = {
     "group_stands_in_a_listed_zone": _TWO,
     "adopted_groups_are_of_this_cluster": _TWO,
     "somebody_is_notified": "programs may subscribe to the topic that Notifications makes",
-    "thresholds_are_of_events_that_are_told": "an argument left at its default says nothing",
+    "thresholds_are_of_published_events": "an argument left at its default says nothing",
     "pools_go_with_autoscaling": _TWO,
     "pools_name_autoscaled_groups": _TWO,
     "each_autoscaled_group_has_one_pool": _TWO,

@@ -117,7 +117,7 @@ def living(shared: Shared, reports: Mapping[str, Report], usage: Usage) -> Livin
     ``reports`` are those of their preflights by file. ``usage`` is what the whole account uses, these environments
     included: what others than one use is in the report of that one, so that each one's own part is known.
     """
-    told = [_told(reports.get(user.file), need) for user, need in shared.users]
+    told = [_details_of(reports.get(user.file), need) for user, need in shared.users]
     values = [None if each is None else each["value"] for each in told]
     if len({need.usage for _, need in shared.users}) > 1 or any(value is None for value in values):
         return None
@@ -152,7 +152,7 @@ def by_aws(shared: Shared, found: Living) -> Finding | str | None:
     return None
 
 
-def _told(report: Report | None, need: Requirement) -> Mapping[str, Any] | None:
+def _details_of(report: Report | None, need: Requirement) -> Mapping[str, Any] | None:
     """Return what a preflight read about a quota."""
     details = (each.data for result in (report.results if report else ()) for each in result.details)
     wanted = (need.service, need.name)

@@ -47,7 +47,7 @@ def prometheus_workspace_is_active(case: Case, aws: Aws) -> Iterator[Found]:
     if status != _ACTIVE:
         yield error(
             _PROMETHEUS,
-            f"must be an active workspace in {case.environment.region}, got {arn}, which {_said(status)}; use another"
+            f"must be an active workspace in {case.environment.region}, got {arn}, which {_state(status)}; use another"
             f" one, or set prometheus_workspace: {CREATE}",
         )
 
@@ -74,10 +74,10 @@ def grafana_workspace_is_active(case: Case, aws: Aws) -> Iterator[Found]:
     if status != _ACTIVE:
         yield error(
             _GRAFANA,
-            f"must be an active workspace in {region}, got {arn}, which {_said(status)}; use another one, or set"
+            f"must be an active workspace in {region}, got {arn}, which {_state(status)}; use another one, or set"
             f" grafana_workspace: {CREATE}",
         )
 
 
-def _said(status: str | None) -> str:
+def _state(status: str | None) -> str:
     return "does not exist" if status is None else f"is {status}"

@@ -49,7 +49,7 @@ def file_text(data: Mapping[str, Any], *, source: str, kind: str, schema: str | 
     ``schema`` is the JSON Schema as seen from the file, None where it has none.
     """
     head = [f"# yaml-language-server: $schema={schema}", ""] if schema else []
-    head += list(_comment(f"From {source} ({_said(kind)}), by 'hyperpod-cdk import'."))
+    head += list(_comment(f"From {source} ({_kind_in_words(kind)}), by 'hyperpod-cdk import'."))
     for weight, title in _TITLES.items():
         rows = [each for each in notes if each.weight == weight]
         if rows:
@@ -71,14 +71,14 @@ def _comment(text: str, *, hanging: str = "") -> Iterator[str]:
         yield f"# {hanging if index else ''}{line}"
 
 
-def _said(kind: str) -> str:
+def _kind_in_words(kind: str) -> str:
     return "read from AWS" if kind == "living" else kind
 
 
 def report_lines(found: Imported) -> Iterator[tuple[str, str]]:
     """Yield the report as lines, each with the word that it begins with or nothing."""
     groups = count(found.instance_groups, "instance group")
-    yield "", f"wrote {found.file} from {found.source} ({_said(found.kind)}): {groups}"
+    yield "", f"wrote {found.file} from {found.source} ({_kind_in_words(found.kind)}): {groups}"
     for weight in WEIGHTS:
         for note in found.notes:
             if note.weight == weight:

@@ -127,12 +127,12 @@ def _budget(look: Look) -> Properties | None:
             "Notifications": [
                 {"Name": _notification(each), "Subscribers": _subscribers(rows)}
                 for each in told or []
-                if (rows := _told_of(look, each, asked)) is not None
+                if (rows := _subscribers_of(look, each, asked)) is not None
             ],
         }
 
 
-def _told_of(look: Look, notification: Mapping[str, Any], asked: Mapping[str, str]) -> list[Any] | None:
+def _subscribers_of(look: Look, notification: Mapping[str, Any], asked: Mapping[str, str]) -> list[Any] | None:
     """Return the subscribers of one notification, None if it was deleted in the meantime."""
     # its state is no part of its name
     name = taken(notification, "NotificationType", "ComparisonOperator", "Threshold", "ThresholdType")

@@ -41,7 +41,7 @@ def text(found: Drift) -> str:
         if here != place:
             lines += ["", *_wrapped(here)]
         place = here
-        lines += _told(each)
+        lines += _difference_lines(each)
     notes = [f"note: {note}" for note in found.notes]
     if found.not_compared:
         kinds = joined([f"{kind} ({number})" for kind, number in found.not_compared.items()])
@@ -50,7 +50,7 @@ def text(found: Drift) -> str:
     return "\n".join(visible(line) for line in lines) + "\n"
 
 
-def _told(each: Difference) -> Iterator[str]:
+def _difference_lines(each: Difference) -> Iterator[str]:
     yield f"  {each.path or 'the resource itself'}"
     values = (("deployed", each.deployed), ("file", each.file), ("AWS has", each.actual))
     for word, value in values:

@@ -91,7 +91,9 @@ def read_living(aws: Api, head: Assembly) -> Living:
             for row in rows
             if row.get("PhysicalResourceId")
         }
-    attributes = {key: value for each in found.base.stacks for key, value in _told(each, found.outputs)}
+    attributes = {
+        key: value for each in found.base.stacks for key, value in _attributes_in_outputs(each, found.outputs)
+    }
     return Living(
         deployed=grounded(found.base, ids, found.arns, attributes),
         head=grounded(found.head, ids, found.arns, attributes),
@@ -104,7 +106,9 @@ def read_living(aws: Api, head: Assembly) -> Living:
     )
 
 
-def _told(stack: Stack, outputs: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[tuple[str, str, str], str]]:
+def _attributes_in_outputs(
+    stack: Stack, outputs: Mapping[str, Mapping[str, str]]
+) -> Iterator[tuple[tuple[str, str, str], str]]:
     """Yield the attributes of resources that are outputs of their stack, which CloudFormation shows."""
     for key, value in outputs.get(stack.name, {}).items():
         attribute = (stack.outputs.get(key) or {}).get("Value")

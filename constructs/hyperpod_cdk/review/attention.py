@@ -453,19 +453,19 @@ def _kind(each: ResourceEffect, effect: Effect, of: Part = "property") -> Reason
 
 def _merely_follows(each: ResourceEffect) -> bool:
     """Whether all effects on it follow from other resources, or from its removal from the template."""
-    told = _told(each)
+    told = _grave_changes(each)
     is_gone = not told and each.effect is Effect.DELETED
     return not each.stateful and (is_gone or (bool(told) and all(change.is_indirect for change in told)))
 
 
-def _told(each: ResourceEffect) -> list[PropertyEffect]:
+def _grave_changes(each: ResourceEffect) -> list[PropertyEffect]:
     # a resource that counts as a change in place can still be refused, if a stack imports its exports
     grave = _GRAVE if counted_as(each) in _GRAVE else (Effect.REFUSED,)
     return [change for change in each.properties if change.effect in grave]
 
 
 def _of_resource(each: ResourceEffect) -> Iterator[Found]:
-    told = _told(each)
+    told = _grave_changes(each)
     if each.type in _OPAQUE and each.effect in (Effect.IN_PLACE, Effect.ADDED):
         yield _unknown(each, "It deploys another template, which was not read.")
     if updates.is_foreign(each.type) and each.effect in (Effect.ADDED, Effect.IN_PLACE):

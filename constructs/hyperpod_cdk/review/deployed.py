@@ -95,7 +95,7 @@ def read_deployed(aws: Api, head: Assembly) -> Deployed:
     try:
         rows = aws.pages("cloudformation", "describe_stacks", "Stacks")
         with reading("cloudformation:DescribeStacks"):
-            described = {str(each["StackName"]): _told(each) for each in rows}
+            described = {str(each["StackName"]): _complete(each) for each in rows}
         found = [described[name] for name in names if name in described]
         with reading("cloudformation:GetTemplate"):
             whole = {str(each["StackName"]): _stack(aws, each, head) for each in found if _may_hold(each)}
@@ -143,7 +143,7 @@ _PARTS: Final[Mapping[str, tuple[str, ...]]] = {
 """The keys of the lists in an item of DescribeStacks that are read."""
 
 
-def _told(row: Mapping[str, Any]) -> Mapping[str, Any]:
+def _complete(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return an item of DescribeStacks that has all keys that are read; raises KeyError for an incomplete one."""
     parts = [(each, member) for name, members in _PARTS.items() for each in row.get(name, ()) for member in members]
     for part, member in [*((row, name) for name in ("StackName", "StackId", "StackStatus")), *parts]:
@@ -157,7 +157,7 @@ def stack_of(aws: Api, name: str) -> Mapping[str, Any]:
     answer = aws.send("cloudformation", "describe_stacks", StackName=name)
     with reading("cloudformation:DescribeStacks"):
         (row,) = answer["Stacks"]
-        return _told(row)
+        return _complete(row)
 
 
 def _may_hold(described: Mapping[str, Any]) -> bool:

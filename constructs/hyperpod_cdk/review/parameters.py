@@ -46,11 +46,11 @@ def hidden_by_defaults(base: Assembly, head: Assembly, radius: BlastRadius) -> I
         for side in (base, head)
     )
     old, new = by_meaning(old, new), by_meaning(new, old)
-    told = {(each.stack, each.logical_id): _told(each) for each in radius.resources}
+    told = {(each.stack, each.logical_id): _changed_properties(each) for each in radius.resources}
     for each in blast_radius(old, new, compare(old, new)).resources:
         names = assumed.get(each.stack)
         known = told.get((each.stack, each.logical_id))
-        found = [part for part in _told(each) if known is None or part not in known]
+        found = [part for part in _changed_properties(each) if known is None or part not in known]
         if not names or not (found or known is None):
             continue
         shown = joined([*names[:_SHOWN], f"{len(names) - _SHOWN} more"] if len(names) > _SHOWN else names)
@@ -119,7 +119,7 @@ def _open(stack: Stack, names: Any) -> Stack:
     return replace(stack, template={**stack.template, "Parameters": parameters})
 
 
-def _told(each: ResourceEffect) -> list[str]:
+def _changed_properties(each: ResourceEffect) -> list[str]:
     """Return the properties that change, each by its first step: below it, a default only changes how they are
     shown."""
     return list(dict.fromkeys(part.path.partition(".")[0].partition("[")[0] for part in each.properties))

@@ -430,12 +430,14 @@ def lifted(change: PropertyChange, resource_type: str = "") -> Iterator[tuple[st
         # a value that is added together with its parent had no default of its own
         is_alone = change.before is not MISSING or steps == change.steps
         on = _SWITCHES_OF.get((resource_type, steps[0])) if len(steps) == 1 else None
-        said = _switched(steps[0], before, after, on) if on else _said(steps, before, after, is_alone=is_alone)
+        said = (
+            _switched(steps[0], before, after, on) if on else _change_in_words(steps, before, after, is_alone=is_alone)
+        )
         if said:
             yield ".".join(steps).replace(".[", "["), before, after, said
 
 
-def _said(steps: tuple[str, ...], before: Any, after: Any, *, is_alone: bool) -> str:
+def _change_in_words(steps: tuple[str, ...], before: Any, after: Any, *, is_alone: bool) -> str:
     names = [step for step in steps if not step.startswith("[")]
     name, above = names[-1], names[-2] if len(names) > 1 else ""
     if isinstance(after, str) and _SECRET.search(plain(before)) and not _UNKNOWN.search(after):

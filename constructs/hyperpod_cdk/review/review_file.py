@@ -181,7 +181,7 @@ class Exception_(_Section):  # noqa: N801 - "Exception" is Python's
         return (
             self.kind == reason.kind.value
             and all(map(_matches, *_both(self.resource, resource)))
-            and _says(self.sentence, reason.sentence, resource)
+            and _matches_text(self.sentence, reason.sentence, resource)
         )
 
 
@@ -451,7 +451,7 @@ def _matches(pattern: str, text: str) -> bool:
     return True
 
 
-def _says(pattern: str, text: str, resource: str) -> bool:
+def _matches_text(pattern: str, text: str, resource: str) -> bool:
     """Whether a text matches the pattern with a name that the resource has in it for each ``*``."""
     first, *parts = pattern.split("*")
     if not text.startswith(first):

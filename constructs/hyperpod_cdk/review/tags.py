@@ -63,7 +63,7 @@ def retagged(
         own = after.stack, after.logical_id
         for (top, key), (old, new) in tags.items():
             others = [each for each in selecting.get(key.casefold(), ()) if (each.stack, each.logical_id) != own]
-            for kind, said in _said(before, key, others):
+            for kind, said in _reasons(before, key, others):
                 item = Attention(
                     effect=Effect.IN_PLACE if kind is ReasonKind.INTERRUPTION else None,
                     about=_ABOUT[kind],
@@ -78,7 +78,7 @@ def retagged(
     return found
 
 
-def _said(tagged: Resource, key: str, others: Sequence[Resource]) -> Iterator[tuple[ReasonKind, str]]:
+def _reasons(tagged: Resource, key: str, others: Sequence[Resource]) -> Iterator[tuple[ReasonKind, str]]:
     """Yield what selects by a tag, and what follows, once for each kind of reason."""
     of = f"The tag {key} of the {noun(tagged.type)} changes"
     kept = [each for each in others if each.type.startswith(_KEEPS_COPIES)]

@@ -85,7 +85,7 @@ def verdict(
             rules=rules,
             costs_are_known=not cost.unpriced and not cost.is_lower_bound,
         ),
-        sentence=" ".join([*_said(radius, protection), *_said_of_settings(settings), *wrong]),
+        sentence=" ".join([*_sentences(radius, protection), *_settings_sentences(settings), *wrong]),
         needs_approval=asked,
         excepted=excepted,
         reviewed_on=None if on is None else on.isoformat(),
@@ -94,7 +94,7 @@ def verdict(
     )
 
 
-def _said(radius: BlastRadius, protection: Sequence[Attention]) -> list[str]:
+def _sentences(radius: BlastRadius, protection: Sequence[Attention]) -> list[str]:
     if not protection:
         return [sentence(radius.resources)]
     lifted = "Protection is removed."
@@ -104,7 +104,7 @@ def _said(radius: BlastRadius, protection: Sequence[Attention]) -> list[str]:
     return [sentence(radius.resources), lifted]
 
 
-def _said_of_settings(settings: Sequence[Found]) -> list[str]:
+def _settings_sentences(settings: Sequence[Found]) -> list[str]:
     stacks = list(dict.fromkeys(each.item.resource for each in settings))
     return [f"The deployment settings of {count(len(stacks), 'stack')} change."] if stacks else []
 

@@ -72,8 +72,8 @@ def read_ages(aws: Api, *, eks_cluster: str, cluster: str, addons: Sequence[str]
         found.skipped.append(f"the version of {eks_cluster}: {missing.sentence}")
     if found.is_deployed:
         upgraded = f"when {eks_cluster} was upgraded"
-        found.are_updates_read = _told(found, upgraded, lambda: _upgraded(aws, eks_cluster), "upgraded")
-        _told(found, "the software of nodes", lambda: _groups(aws, cluster), "groups")
+        found.are_updates_read = _read_into(found, upgraded, lambda: _upgraded(aws, eks_cluster), "upgraded")
+        _read_into(found, "the software of nodes", lambda: _groups(aws, cluster), "groups")
         for name, answer in zip(addons, together(lambda each: _stands(aws, eks_cluster, each), addons), strict=True):
             if isinstance(answer, NotAnswered):
                 found.skipped.append(f"the version of {name}: {answer.sentence}")
@@ -87,7 +87,7 @@ def read_ages(aws: Api, *, eks_cluster: str, cluster: str, addons: Sequence[str]
     return found
 
 
-def _told(found: Ages, what: str, ask: Callable[[], Any], name: str) -> bool:
+def _read_into(found: Ages, what: str, ask: Callable[[], Any], name: str) -> bool:
     try:
         setattr(found, name, ask())
     except NotAnswered as missing:

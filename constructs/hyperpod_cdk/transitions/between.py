@@ -179,17 +179,17 @@ def with_or_without_swapped(base: Assembly, head: Assembly, room: Room) -> list[
             continue
         if told.has_room is False:
             template = _alone(base, stack, swap)
-            says = _says_alone(swap, told)
+            says = _sentence_alone(swap, told)
         else:
             beside = _beside(base, head, swap)
             template, first = (None, ()) if isinstance(beside, str) else beside
-            says = _says_beside(base, swap, told)
+            says = _sentence_beside(base, swap, told)
         if template is not None:
             found.append(Between(stack=_as_of(stated, stack, template), says=says, first=first))
     return found
 
 
-def _says_alone(swap: Swap, told: Verdict) -> str:
+def _sentence_alone(swap: Swap, told: Verdict) -> str:
     return (
         f"In this step {swap.stack} is deployed in its present form without instance group {swap.old_names}, and "
         f"a later step adds {swap.new_names}: there is no room for both, because {told.says}. Jobs cannot move from "
@@ -197,7 +197,7 @@ def _says_alone(swap: Swap, told: Verdict) -> str:
     )
 
 
-def _says_beside(base: Assembly, swap: Swap, told: Verdict) -> str:
+def _sentence_beside(base: Assembly, swap: Swap, told: Verdict) -> str:
     doubt = (
         f"there is room for both: {told.says}."
         if told.has_room
@@ -254,7 +254,7 @@ def _mixed(base: Assembly, head: Assembly, room: Room, swap: Swap) -> Between | 
     if told.has_room is False or isinstance(beside, str):
         return None
     template, first = beside
-    says = " ".join([*(_says_alone(each, why) for each, why in tight), _says_beside(base, wide, told)])
+    says = " ".join([*(_sentence_alone(each, why) for each, why in tight), _sentence_beside(base, wide, told)])
     return Between(stack=_as_of(stated, stack, template), says=says, first=first)
 
 

@@ -145,7 +145,7 @@ def inside(failure: Failure, events_of: EventsOf) -> Failure:
     """Return what failed first inside a nested stack instead of the nested stack, as deep as events show it."""
     if not failure.is_nested_stack:
         return failure
-    found = first_failure(_told(failure, events_of), failure.status)
+    found = first_failure(_events_of_nested(failure, events_of), failure.status)
     if found is None or found.is_of_stack:
         return failure
     return inside(replace(found, nested=_name(failure.physical_id)), events_of)
@@ -156,13 +156,13 @@ def all_inside(failures: Iterable[Failure], status: str, events_of: EventsOf) ->
     show."""
     found: list[Failure] = []
     for each in failures:
-        inner = held_back(_told(each, events_of), status) if each.is_nested_stack else []
+        inner = held_back(_events_of_nested(each, events_of), status) if each.is_nested_stack else []
         within = [replace(one, nested=_name(each.physical_id)) for one in inner]
         found += all_inside(within, status, events_of) if within else [each]
     return found
 
 
-def _told(nested: Failure, events_of: EventsOf) -> Sequence[Event]:
+def _events_of_nested(nested: Failure, events_of: EventsOf) -> Sequence[Event]:
     if not nested.physical_id.startswith("arn:"):
         return ()
     try:

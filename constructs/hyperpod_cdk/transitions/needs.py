@@ -56,7 +56,11 @@ def needs(base: Assembly, head: Assembly, changes: Sequence[ResourceChange]) -> 
     found = Needs()
     for stack in head.stacks:
         old = base.by_name.get(stack.name)
-        if old is None or any(getattr(old, name) != getattr(stack, name) for name in _DEPLOYED) or _tells(old, stack):
+        if (
+            old is None
+            or any(getattr(old, name) != getattr(stack, name) for name in _DEPLOYED)
+            or _changes_topics(old, stack)
+        ):
             found.actions[stack.name] = "deploy"
     for stack in base.stacks:
         if stack.name not in head.by_name:
@@ -65,7 +69,7 @@ def needs(base: Assembly, head: Assembly, changes: Sequence[ResourceChange]) -> 
     return found
 
 
-def _tells(old: Stack, new: Stack) -> bool:
+def _changes_topics(old: Stack, new: Stack) -> bool:
     """Whether a stack gets other notification topics.
 
     An app that names no topics changes none: 'cdk deploy' then sends none, and CloudFormation keeps those of the stack
@@ -101,7 +105,7 @@ class _Exports:
         for name in self.after.keys() - self.head.exports.keys() - self.base.exports.keys():
             for importer in self.after[name]:
                 self.found.foreign.setdefault(importer, []).append(name)
-        self._tell()
+        self._record_orders()
 
     def _going(self, name: str, exporter: str, fate: Fate, given: str) -> None:
         before, after = ({*side.get(name, ())} - {exporter} for side in (self.before, self.after))
@@ -124,7 +128,7 @@ class _Exports:
             why = f"{old} still exports {name}, which {exporter} will export"
             self.found.orders.append(Order(first=old, then=exporter, why=why))
 
-    def _tell(self) -> None:
+    def _record_orders(self) -> None:
         for (importer, exporter, fate), gives in self.released.items():
             verb = "will change" if fate is Fate.CHANGES else "will remove"
             why = f"{importer} still uses {joined(dict.fromkeys(gives))}, which {exporter} {verb}"

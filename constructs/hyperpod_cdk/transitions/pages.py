@@ -23,7 +23,7 @@ def text(plan: Plan) -> str:
     for number, step in enumerate(plan.steps, start=1):
         lines += ["", f"step {number} of {len(plan.steps)}, {span(step.lasts)}"]
         lines += [f"  $ {command}" for command in step.commands]
-        lines += [f"  {word}: {said}" for word, said in _said(step)]
+        lines += [f"  {word}: {said}" for word, said in _lines_of_step(step)]
     lines += ["", *(f"note: {note}" for note in plan.notes)] if plan.notes else []
     return "\n".join(visible(line) for line in lines) + "\n"
 
@@ -42,7 +42,7 @@ def markdown(plan: Plan) -> str:
     for number, step in enumerate(plan.steps, start=1):
         lines += ["", f"### Step {number} of {len(plan.steps)}, {prose(span(step.lasts))}", ""]
         lines += [f"- {code(command)}" for command in step.commands]
-        lines += [f"- **{word}**: {prose(said)}" for word, said in _said(step)]
+        lines += [f"- **{word}**: {prose(said)}" for word, said in _lines_of_step(step)]
     lines += ["", *(f"> {prose(note)}" for note in plan.notes)] if plan.notes else []
     return "\n".join(visible(line) for line in lines) + "\n"
 
@@ -60,7 +60,7 @@ def recovery_text(recovery: Recovery) -> str:
         lines += ["", f"refused: {refusal.why}", f"  do instead: {refusal.what_works}"]
     for stuck in recovery.stacks:
         lines += ["", f"{stuck.stack} is {stuck.status}"]
-        lines += [f"  {word}: {said}" for word, said in _told(stuck)]
+        lines += [f"  {word}: {said}" for word, said in _lines_of_stuck(stuck)]
         lines += [f"  $ {command}" for command in stuck.commands]
     for each in recovery.change_sets:
         what = "deletes it" if each.is_of_cdk else "not deleted: neither the CDK CLI nor 'import --takeover' created it"
@@ -98,7 +98,7 @@ def upgrade_text(upgrade: Upgrade) -> str:
     return "\n".join(visible(line) for line in lines) + "\n"
 
 
-def _told(stuck: Stuck) -> Iterator[tuple[str, str]]:
+def _lines_of_stuck(stuck: Stuck) -> Iterator[tuple[str, str]]:
     if stuck.cause:
         yield "cause", stuck.cause
     if stuck.blame:
@@ -116,7 +116,7 @@ def _lasting(plan: Plan) -> str:
     return f"CloudFormation needs {span(plan.total)}."
 
 
-def _said(step: Step) -> Iterator[tuple[str, str]]:
+def _lines_of_step(step: Step) -> Iterator[tuple[str, str]]:
     yield from (("before", each) for each in step.first)
     yield from (("in between", each) for each in step.between)
     yield from (("does", each) for each in step.does)

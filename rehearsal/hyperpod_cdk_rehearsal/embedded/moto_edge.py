@@ -24,7 +24,7 @@ def patch_moto() -> None:
     _look_tags_up()
     _forget_what_is_deleted()
     _read_code_once()
-    _tell_topics_of_alarms()
+    _notify_topics_of_alarms()
     _update_metric_filters()
     _keep_how_functions_log()
     _tag_dashboards()
@@ -204,7 +204,7 @@ def _tag_dashboards() -> None:
 
 
 @cache
-def _tell_topics_of_alarms() -> None:
+def _notify_topics_of_alarms() -> None:
     """moto keeps the state that an alarm is set to, and tells nobody.
 
     Where it differs from the one before, the actions of the new one are invoked (CloudWatch API, SetAlarmState). A

@@ -36,7 +36,7 @@ os.environ["MOTO_EC2_LOAD_DEFAULT_AMIS"] = "false"
 moto_edge._list_services_once()
 moto_edge._list_methods_once()
 moto_edge._make_no_rsa_keys_in_vain()
-moto_edge._tell_topics_of_alarms()
+moto_edge._notify_topics_of_alarms()
 
 REGION = "us-east-1"
 FAR_AHEAD_SECONDS = 3600.0

@@ -42,7 +42,7 @@ def notified_once(path: DataPath, notify: Notify) -> Iterator[Problem]:
 
 
 @BOOK.alone(sections)
-def thresholds_are_of_events_that_are_told(path: DataPath, notify: Notify) -> Iterator[Problem]:
+def thresholds_are_of_published_events(path: DataPath, notify: Notify) -> Iterator[Problem]:
     """Refuse a threshold that no alarm reads."""
     for field, event in notify.unread_thresholds:
         yield Problem((*path, field), f"is used only for {event}, which is not in events; add {event} to events")

@@ -52,7 +52,7 @@ def changed_assets(
             name = uploads(head.folder)[place].name
             pairs.setdefault((name, name, False), []).extend(_users(head, name))
     return tuple(
-        _told(None if was is None else old[was], new[will], users, is_read=is_new or base.folder is not None)
+        _asset_change(None if was is None else old[was], new[will], users, is_read=is_new or base.folder is not None)
         for (was, will, is_new), users in pairs.items()
     )
 
@@ -89,7 +89,7 @@ def _deployed(
                 yield key, files
 
 
-def _told(old: Path | Files | None, new: Upload, users: Sequence[str], *, is_read: bool) -> AssetChange:
+def _asset_change(old: Path | Files | None, new: Upload, users: Sequence[str], *, is_read: bool) -> AssetChange:
     files = None if old is None else tuple(differing_files(old, new.path))
     note = ""
     if files is None:

@@ -590,7 +590,7 @@ def _of_change(
 ) -> Iterator[tuple[str, Truth]]:
     path = change.schema_path
     if path[-1:] in _ACTIONS:
-        yield "tells more", _tells_more(head, change)
+        yield "tells more", _only_adds_topics(head, change)
     elif path[-1:] == ("InstanceCount",):
         yield from _of_count(base, head, change)
     elif path[-1:] == ("RouteTableIds",):
@@ -711,7 +711,7 @@ def is_read(assembly: Assembly, value: Any) -> bool:
     return resource is not None and resource.type == NODE_COUNTS
 
 
-def _tells_more(head: Assembly, change: PropertyChange) -> Truth:
+def _only_adds_topics(head: Assembly, change: PropertyChange) -> Truth:
     """Whether an alarm's actions only gain SNS topics, and lose nothing."""
     old, new = _listed(change.before), _listed(change.after)
     if old is None or new is None:

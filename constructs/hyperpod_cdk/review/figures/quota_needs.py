@@ -70,11 +70,11 @@ def quota_needs(assembly: Assembly) -> Needs:
             requirements = from_properties(listed if isinstance(listed, list) else [])
         except (ValueError, TypeError, AttributeError) as error:
             note = f"The list of {gate.name} in {gate.stack} could not be read: {error}."
-            return _told(assembly, note)
+            return _needs_of_template(assembly, note)
         found |= {each.key: _of_gate(each) for each in requirements}
     if gates or not assembly.stacks:
         return Needs(by_key=found, is_whole=True)
-    return _told(assembly)
+    return _needs_of_template(assembly)
 
 
 def _of_gate(requirement: Requirement) -> Need:
@@ -91,7 +91,7 @@ def _of_gate(requirement: Requirement) -> Need:
     )
 
 
-def _told(assembly: Assembly, *notes: str) -> Needs:
+def _needs_of_template(assembly: Assembly, *notes: str) -> Needs:
     groups = instance_groups(assembly)
     needs = [*_of_instances(groups), *_of_resources(assembly)]
     return Needs(
@@ -151,12 +151,12 @@ def _need(quota: Quota, needed: float | None) -> Need:
 
 
 def _sum(counts: Iterable[int | None]) -> int | None:
-    return _told_of(list(counts), sum)
+    return _of_known(list(counts), sum)
 
 
 def _largest(sizes: list[int | None]) -> int | None:
-    return _told_of(sizes, max)
+    return _of_known(sizes, max)
 
 
-def _told_of(numbers: list[Any], of: Callable[[list[int]], int]) -> int | None:
+def _of_known(numbers: list[Any], of: Callable[[list[int]], int]) -> int | None:
     return None if None in numbers else of(numbers)

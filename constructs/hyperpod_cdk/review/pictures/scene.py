@@ -258,8 +258,8 @@ def _control(after: _Side, before: _Side, changes: _Changes) -> Iterator[Card]:
         chips += [Chip("audit logs")] if "audit" in plain(read.get("Logging")) else []
         yield Card(
             kind="control",
-            title=f"EKS {_told(read.get('Name'), resource.name)}",
-            subtitle=f"Kubernetes {_told(read.get('Version'), 'version unknown')}",
+            title=f"EKS {_plain_or(read.get('Name'), resource.name)}",
+            subtitle=f"Kubernetes {_plain_or(read.get('Version'), 'version unknown')}",
             chips=tuple(chips),
             mark=mark,
             changes=words,
@@ -275,7 +275,7 @@ def _control(after: _Side, before: _Side, changes: _Changes) -> Iterator[Card]:
         chips += [Chip("Karpenter")] if isinstance(scaling, dict) and scaling.get("Mode") == "Enable" else []
         yield Card(
             kind="nodes",
-            title=f"HyperPod {_told(read.get('ClusterName'), resource.name)}",
+            title=f"HyperPod {_plain_or(read.get('ClusterName'), resource.name)}",
             subtitle=f"{len(groups)} instance {plural(len(groups), 'group')}",
             chips=tuple(chips),
             mark=mark,
@@ -307,7 +307,7 @@ def _access(network: Any) -> str:
 
 
 def _addon(side: _Side, resource: Resource, name: str) -> str:
-    return _told(side.read(resource, name).get(name), resource.name).removeprefix("amazon-sagemaker-")
+    return _plain_or(side.read(resource, name).get(name), resource.name).removeprefix("amazon-sagemaker-")
 
 
 def _chip_mark(changes: _Changes, resource: Resource) -> Mark:
@@ -318,7 +318,7 @@ def _counted(number: int, what: str) -> str:
     return f"{number} {plural(number, what)}"
 
 
-def _told(value: Any, otherwise: str) -> str:
+def _plain_or(value: Any, otherwise: str) -> str:
     return otherwise if value is None or isinstance(value, (Unknown, Reference)) else plain(value)
 
 
@@ -333,7 +333,7 @@ def _teams(after: _Side, before: _Side, changes: _Changes) -> Iterator[Card]:
         weight = goal.get("FairShareWeight")
         yield Card(
             kind="team",
-            title=_told(goal.get("TeamName"), resource.name),
+            title=_plain_or(goal.get("TeamName"), resource.name),
             subtitle=f"fair-share weight {plain(weight)}" if weight is not None else "",
             lines=tuple(_quota(row) for row in entries(config.get("ComputeQuotaResources"))[:2]),
             chips=tuple(_sharing(sharing)),
@@ -344,7 +344,7 @@ def _teams(after: _Side, before: _Side, changes: _Changes) -> Iterator[Card]:
 
 
 def _quota(row: Mapping[str, Any]) -> str:
-    kind = _told(row.get("InstanceType"), "type unknown")
+    kind = _plain_or(row.get("InstanceType"), "type unknown")
     if row.get("Count") is not None:
         return f"{plain(row['Count'])} {TIMES} {kind}"
     for name, unit in (("Accelerators", "accelerators"), ("VCpu", "vCPU"), ("MemoryInGiB", "GiB memory")):
@@ -438,7 +438,7 @@ def _file_system_card(side: _Side, resource: Resource, changes: _Changes, reposi
     lustre = lustre if isinstance(lustre, dict) else {}
     mark, words = changes.of(resource)
     size = whole_number(read.get("StorageCapacity"))
-    medium = _told(read.get("StorageType"), "SSD").replace("_", "-").lower()
+    medium = _plain_or(read.get("StorageType"), "SSD").replace("_", "-").lower()
     medium = medium.upper() if medium in ("ssd", "hdd") else medium.capitalize()
     throughput, total = (whole_number(lustre.get(name)) for name in ("PerUnitStorageThroughput", "ThroughputCapacity"))
     speed = f"{throughput:,} MB/s per TiB" if throughput else f"{total:,} MB/s" if total else ""
@@ -449,7 +449,7 @@ def _file_system_card(side: _Side, resource: Resource, changes: _Changes, reposi
     chips += (
         [Chip(f"backups {days} days")] if (days := whole_number(lustre.get("AutomaticBackupRetentionDays"))) else []
     )
-    kind = {"LUSTRE": "Lustre"}.get(str(read.get("FileSystemType")), _told(read.get("FileSystemType"), "FSx"))
+    kind = {"LUSTRE": "Lustre"}.get(str(read.get("FileSystemType")), _plain_or(read.get("FileSystemType"), "FSx"))
     return Card(
         kind="storage",
         title=resource.name.removesuffix("/FileSystem"),
@@ -529,10 +529,10 @@ def _networks(after: _Side, before: _Side, changes: _Changes, capacity: Capacity
 
 
 def _cidrs(side: _Side, key: str, vpc: Resource) -> Iterator[str]:
-    yield _told(side.read(vpc, "CidrBlock").get("CidrBlock"), "block unknown")
+    yield _plain_or(side.read(vpc, "CidrBlock").get("CidrBlock"), "block unknown")
     for resource in side.assembly.of_type("AWS::EC2::VPCCidrBlock"):
         if part(side.assembly, resource.stack, resource.properties.get("VpcId")).key == key:
-            yield _told(side.read(resource, "CidrBlock").get("CidrBlock"), "block unknown")
+            yield _plain_or(side.read(resource, "CidrBlock").get("CidrBlock"), "block unknown")
 
 
 def _put_groups(after: _Side, before: _Side, changes: _Changes, places: Mapping[str, _Place]) -> dict[str, list[Card]]:
@@ -649,7 +649,7 @@ def _endpoints(after: _Side, before: _Side, changes: _Changes, vpc: str) -> Iter
         if part(side.assembly, resource.stack, resource.properties.get("VpcId")).key != vpc:
             continue
         read = side.read(resource, "ServiceName", "VpcEndpointType")
-        name = _told(read.get("ServiceName"), resource.name)
+        name = _plain_or(read.get("ServiceName"), resource.name)
         service = name.split(".", 3)[3] if name.startswith("com.amazonaws.") and name.count(".") >= 3 else name
         is_interface = read.get("VpcEndpointType") == "Interface"
         yield Chip(service if is_interface else f"{service} (gateway)", _chip_mark(changes, resource))

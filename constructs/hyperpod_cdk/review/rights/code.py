@@ -179,18 +179,20 @@ def other_code(before: View, after: View, changes: Sequence[ResourceChange], pow
                 where, names = _AS_ROOT[resource.type]
                 said = "runs code on existing resources"
                 stated = _stated(after, resource, names)
-                yield _told(after, resource, f"{{}} {said}: {where} ({', '.join(stated)})", stated, names)
+                yield _other_code(after, resource, f"{{}} {said}: {where} ({', '.join(stated)})", stated, names)
             continue
         was, will = before.properties(old), after.properties(resource)
         if resource.type in _AS_ROOT:
             where, names = _AS_ROOT[resource.type]
             if found := _different(was, will, names):
-                yield _told(after, resource, f"{{}} runs other code {where} ({', '.join(found)} changes)", found, names)
+                yield _other_code(
+                    after, resource, f"{{}} runs other code {where} ({', '.join(found)} changes)", found, names
+                )
         elif resource.type == _UPLOAD:
             found = _different(was, will, dict.fromkeys(_UPLOADS, _ALL))
             if found and _is_run_from(after, will):
                 said = f"{{}} uploads other files to a bucket from which code is run ({', '.join(found)} changes)"
-                yield _told(after, resource, said, found)
+                yield _other_code(after, resource, said, found)
         else:
             yield from _under_an_identity(before, after, resource, (was, will), power)
 
@@ -212,16 +214,18 @@ def _under_an_identity(
     if roles := _roles(after, resource, power):
         is_powerful = any(each in power for each in roles)
         whom = "that can get every permission" if is_powerful else "of which no template says what it may do"
-        yield _told(after, resource, f"{said} as an identity {whom}", found, names, roles)
+        yield _other_code(after, resource, f"{said} as an identity {whom}", found, names, roles)
     elif _answers(after, resource):
-        yield _told(after, resource, f"{said} and decides the result of custom resources", found, names)
+        yield _other_code(after, resource, f"{said} and decides the result of custom resources", found, names)
     elif buckets := _buckets(after, will, names) - _buckets(before, was, names):
-        yield _told(after, resource, f"{{}} runs code from another bucket: {', '.join(sorted(buckets))}", found, names)
+        yield _other_code(
+            after, resource, f"{{}} runs code from another bucket: {', '.join(sorted(buckets))}", found, names
+        )
     elif weak := _any_roles(after, resource, power):
-        yield _told(after, resource, said, found, names, weak)._replace(is_grave=False)
+        yield _other_code(after, resource, said, found, names, weak)._replace(is_grave=False)
 
 
-def _told(  # noqa: PLR0917 - what is told, then by what
+def _other_code(  # noqa: PLR0917 - what is told, then by what
     view: View,
     resource: Resource,
     said: str,

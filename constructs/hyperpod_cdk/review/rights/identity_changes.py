@@ -30,7 +30,7 @@ class IdentityChanges:
             resource = self._names.after.find(token)
             if resource is None:
                 continue
-            told = self._told_by_itself(resource) if self._names.is_on_both(token) else ()
+            told = self._role_of_access(resource) if self._names.is_on_both(token) else ()
             for role in sorted(self.power.acts(token) - until_now.get(token, frozenset())):
                 if role[1] in told or not self._names.is_on_both(role[1]):
                     continue
@@ -44,7 +44,7 @@ class IdentityChanges:
                 continue
             is_same = old is not None and old.type == resource.type
             until_now = elsewhere(self._names.before, old) if old is not None and is_same else frozenset[Principal]()
-            told = self._told_by_itself(resource) if is_same else ()
+            told = self._role_of_access(resource) if is_same else ()
             for role in sorted(
                 each for each in elsewhere(self._names.after, resource) - until_now if each[1] not in told
             ):
@@ -68,7 +68,7 @@ class IdentityChanges:
                 is_grave=found.is_grave,
             )
 
-    def _told_by_itself(self, resource: Resource) -> tuple[str, ...]:
+    def _role_of_access(self, resource: Resource) -> tuple[str, ...]:
         """Return the role, as written and by its token, that ``cluster_access`` reports for a type in any case."""
         written = text(self._names.after.properties(resource).get(ACTS_AS.get(resource.type, ""), ""))
         found = TOKEN.match(written)

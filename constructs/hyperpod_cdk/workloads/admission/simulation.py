@@ -63,7 +63,7 @@ class Amount:
     @property
     def said(self) -> str:
         """Return the amount as text without its instance type: ``8 nvidia.com/gpu``."""
-        return _said(self.resource, self.amount)
+        return _text(self.resource, self.amount)
 
     def __str__(self) -> str:
         """Return the amount as text, such as ``8 nvidia.com/gpu of ml.g5.12xlarge``."""
@@ -406,10 +406,10 @@ class Admission:
                 yield f"no instance group has nodes of the types that its {pods.name} pods need"
             elif not any(_can_hold(shape, pods) for shape in shapes):
                 most = max(shapes, key=lambda shape: (shape.accelerator_count, shape.memory_gib))
-                asked = ", ".join(_said(name, value) for name, value in pods.requests.items())
+                asked = ", ".join(_text(name, value) for name, value in pods.requests.items())
                 yield (
                     f"no node has room for one of its {pods.name} pods, which request {asked}: a node of"
-                    f" {most.group.name} has {', '.join(_said(n, v) for n, v in of_node(most).items())}"
+                    f" {most.group.name} has {', '.join(_text(n, v) for n, v in of_node(most).items())}"
                 )
             aside = [n for n in pods.requests if not scheduling.is_in_quotas(n) and not is_accelerator(n)]
             if workload.queue is not None and aside:
@@ -456,8 +456,8 @@ class Admission:
         owned = queue.nominal.get(key, ZERO)
         borrowable = max(ZERO, self.model.available(queue, key, {}) - owned)
         return (
-            f"requests {_said(key[1], value)} of {key[0]}, of which {queue.team} owns {_said(key[1], owned)} and may"
-            f" borrow at most {_said(key[1], borrowable)}; request less, or raise the team's quota or borrow limit"
+            f"requests {_text(key[1], value)} of {key[0]}, of which {queue.team} owns {_text(key[1], owned)} and may"
+            f" borrow at most {_text(key[1], borrowable)}; request less, or raise the team's quota or borrow limit"
         )
 
     def _why_waiting(self, workload: Workload, queue: TeamQueue, used: InUse) -> str:
@@ -467,8 +467,8 @@ class Admission:
         free = max(ZERO, self.model.available(queue, key, used))
         taken, owned = used.get((queue.team, key), ZERO), queue.nominal.get(key, ZERO)
         return (
-            f"requests {_said(key[1], value)} of {key[0]}, of which {_said(key[1], free)} are free for {queue.team} now"
-            f" (it owns {_said(key[1], owned)} and uses {_said(key[1], taken)}), and no job may be preempted for it; it"
+            f"requests {_text(key[1], value)} of {key[0]}, of which {_text(key[1], free)} are free for {queue.team} now"
+            f" (it owns {_text(key[1], owned)} and uses {_text(key[1], taken)}), and no job may be preempted for it; it"
             " starts when others end"
         )
 
@@ -549,10 +549,10 @@ def _amounts(of: Sequence[Amount]) -> str:
     by_type = {each.instance_type: list[Amount]() for each in of}
     for each in sorted(of, key=lambda each: not is_accelerator(each.resource)):
         by_type[each.instance_type].append(each)
-    return joined([f"{joined([_said(e.resource, e.amount) for e in row])} of {name}" for name, row in by_type.items()])
+    return joined([f"{joined([_text(e.resource, e.amount) for e in row])} of {name}" for name, row in by_type.items()])
 
 
-def _said(resource: str, value: Decimal) -> str:
+def _text(resource: str, value: Decimal) -> str:
     if resource == "memory":
         return f"{float(value) / GIB:g} GiB of memory"
     return f"{float(value):g} {'vCPUs' if resource == 'cpu' else resource}"

@@ -447,7 +447,7 @@ def _errors_check(found: log.Log) -> Check | None:
     is_test = bool(found.runs or has_result or found.looks or not found.signals)
     recovers = all(problems.KNOWN[name].may_pass for name in shown)
     fails = ended is not None or not recovers or (is_test and not has_result)
-    return _told(found, shown, Verdict.FAIL if fails else Verdict.UNKNOWN)
+    return _check_of_problems(found, shown, Verdict.FAIL if fails else Verdict.UNKNOWN)
 
 
 def _ended_check(found: log.Log) -> Check | None:
@@ -468,9 +468,9 @@ def _after_all_check(found: log.Log, late: Sequence[str]) -> Check | None:
     """Check the failures and warnings in the log although every run completed: a known failure results in unknown."""
     broken = [name for name in late if problems.KNOWN[name].is_hardware]
     if broken:
-        return _told(found, broken, Verdict.FAIL)
+        return _check_of_problems(found, broken, Verdict.FAIL)
     if any(name != problems.UNKNOWN for name in late):
-        return _told(found, late, Verdict.UNKNOWN, although=", although every run completed")
+        return _check_of_problems(found, late, Verdict.UNKNOWN, although=", although every run completed")
     return _warned_check(found)
 
 
@@ -494,7 +494,7 @@ def _overcome(found: log.Log, name: str, problem: log.Problem) -> bool:
     return bool(problem.last)
 
 
-def _told(found: log.Log, names: Sequence[str], verdict: Verdict, *, although: str = "") -> Check:
+def _check_of_problems(found: log.Log, names: Sequence[str], verdict: Verdict, *, although: str = "") -> Check:
     """Return a check with the most severe of these problems, a line of each, and the number of NCCL warnings."""
     first = min(names, key=list(problems.KNOWN).index)
     known = problems.KNOWN[first]

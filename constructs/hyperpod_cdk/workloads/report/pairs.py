@@ -87,7 +87,7 @@ def check(runs: Sequence[log.Run], found: Sequence[Pair], bad: Sequence[str]) ->
         lines = evidence(run.line for run in runs[: log.KEPT] if run.line is not None)
         return Check(name="pairs", verdict=verdict, says=says, fix=fix, evidence=lines)
     slow.sort(key=lambda each: each[1].of_median or 0.0)
-    told = "; ".join(_told(pair) for _, pair in slow[:4])
+    told = "; ".join(_pair_in_words(pair) for _, pair in slow[:4])
     more = f"; {len(slow) - 4} more" if len(slow) > 4 else ""
     named = f"; {joined(bad)} with every partner" if bad else ""
     if bad:
@@ -103,7 +103,7 @@ def check(runs: Sequence[log.Run], found: Sequence[Pair], bad: Sequence[str]) ->
     )
 
 
-def _told(pair: Pair) -> str:
+def _pair_in_words(pair: Pair) -> str:
     names = joined(pair.hosts) or "a pair without names"
     if pair.plateau_gb_s is None:
         return f"{names} measured nothing"

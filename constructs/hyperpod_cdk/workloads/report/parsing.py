@@ -143,7 +143,7 @@ class _Stream:
     providers: dict[Speaker, str] = field(default_factory=dict)
 
 
-def _may_tell(line: bytes) -> bool:
+def _may_be_relevant(line: bytes) -> bool:
     if _any_of(_TELLING, line) or line[-3:].rstrip()[-1:] in (b"#", b"{"):
         return True
     return (_any_of(_TYPE_WORDS, line) and _TYPE.search(line) is not None) or _any_of(problems.WORDS, line.lower())
@@ -180,7 +180,7 @@ class _Reader:
         self._nodes: dict[str, str] = {}
 
     def read(self, lines: Iterable[bytes | str]) -> None:
-        for number, raw in self._told(lines):
+        for number, raw in self._relevant_lines(lines):
             found = words(raw)
             stream = self._streams.get(found.pod)
             if stream is None:
@@ -208,7 +208,7 @@ class _Reader:
         for stream in self._streams.values():
             self._close(stream)
 
-    def _told(self, lines: Iterable[bytes | str]) -> Iterator[tuple[int, bytes]]:
+    def _relevant_lines(self, lines: Iterable[bytes | str]) -> Iterator[tuple[int, bytes]]:
         """Yield the lines that may be relevant, each with its number; most lines of a long log are not."""
         network = _NETWORK.search
         number = 0
@@ -217,7 +217,7 @@ class _Reader:
             if b"NCCL INFO" in line or b"CCOM INFO" in line:
                 if network(line):
                     yield number, line
-            elif self._waiting or self._documents.is_open or _may_tell(line):
+            elif self._waiting or self._documents.is_open or _may_be_relevant(line):
                 yield number, line
         self._log.lines += number
 

@@ -79,7 +79,7 @@ def plan_nodes(
         if name not in growing:
             continue
         problem = _launch_problem(context, cluster, wanted, spec, taken)
-        told = _told(context, spec)
+        told = _in_account_file(context, spec)
         continuous = wanted.get("NodeProvisioningMode") == "Continuous"
         if not continuous:
             stopped = problem or _first_problem(spec, told)
@@ -113,7 +113,7 @@ def settle_nodes(context: Context, cluster: HyperPodCluster, planned: Mapping[st
         group.nodes += nodes
         group.launched += len(nodes)
         for node in nodes:
-            _tell(context, cluster, node)
+            _record_attempt(context, cluster, node)
 
 
 def begin_minimum(context: Context, group: InstanceGroup, before: Spec) -> None:
@@ -190,7 +190,7 @@ def try_again(context: Context, cluster: HyperPodCluster) -> None:
                     if before.is_replaced and node.instance_id:
                         text = REPLACED.format(node=node.instance_id, cluster=cluster.name, group=node.group)
                         record(context, cluster, "Instance", text, level="Info", node=node)
-                    _tell(context, cluster, node)
+                    _record_attempt(context, cluster, node)
 
 
 def missing_nodes(context: Context) -> list[dict[str, Any]]:
@@ -269,17 +269,17 @@ def _missing(context: Context, present: InstanceGroup | None, spec: Spec) -> int
     return max(int(spec["InstanceCount"]) - len(present.nodes if present else []), 0)
 
 
-def _told(context: Context, spec: Spec) -> NodesOf:
+def _in_account_file(context: Context, spec: Spec) -> NodesOf:
     return account_of(context).nodes.get(str(spec["InstanceGroupName"])) or NodesOf()
 
 
 def _first_problem(spec: Spec, told: NodesOf) -> LaunchProblem | None:
     """Return the first problem in the account file for any node of a group."""
-    problems = (_told_problem(spec, told, number, 0) for number in range(int(spec["InstanceCount"])))
+    problems = (_problem_in_account_file(spec, told, number, 0) for number in range(int(spec["InstanceCount"])))
     return next((problem for problem in problems if problem), None)
 
 
-def _told_problem(spec: Spec, told: NodesOf, number: int, tried: int) -> LaunchProblem | None:
+def _problem_in_account_file(spec: Spec, told: NodesOf, number: int, tried: int) -> LaunchProblem | None:
     """Return the problem in the account file for this attempt at the node with this number."""
     count = int(spec["InstanceCount"])
     never = count if told.never == "all" else told.never
@@ -309,8 +309,8 @@ def _attempt(
 ) -> Node:
     """Return the node of this number as one attempt makes it, which runs or fails ``after`` so many seconds."""
     name, instance_type = str(spec["InstanceGroupName"]), rules.types_of(spec)[0]
-    told = _told(context, spec)
-    problem = problem or _told_problem(spec, told, number, tried)
+    told = _in_account_file(context, spec)
+    problem = problem or _problem_in_account_file(spec, told, number, tried)
     digest = hashlib.sha256(f"{cluster.cluster_id}/{name}/{number}".encode()).hexdigest()
     logical_id = f"{name}-{digest[17:25]}"
     if tried:
@@ -366,7 +366,7 @@ def _subnet(context: Context, wanted: Spec, spec: Spec, taken: Counter[str]) -> 
     return next(roomy, subnets[0])
 
 
-def _tell(context: Context, cluster: HyperPodCluster, node: Node) -> None:
+def _record_attempt(context: Context, cluster: HyperPodCluster, node: Node) -> None:
     """Note what the events say of one attempt at a node; a failure has two events, as on AWS."""
     where = f"in Cluster {cluster.name} and InstanceGroup {node.group}"
     if node.instance_id:

@@ -96,10 +96,10 @@ def create_cluster(context: Context, request: dict[str, Any]) -> dict[str, Any]:
         )
         cluster.failure_message = problem
         context.state.store(SageMakerStore).clusters[name] = cluster
-        _tell_what_is_not_judged(context, cluster, rules.groups_of(wanted))
+        _report_what_is_not_judged(context, cluster, rules.groups_of(wanted))
         _join(context, cluster)
         if problem:
-            _tell_failure(context, cluster, "creation", problem)
+            _report_failure(context, cluster, "creation", problem)
         else:
             text = f"Cluster {name} creation completed successfully"
             record(context, cluster, "Cluster", text, level="Info", after=CREATE_SECONDS)
@@ -191,12 +191,12 @@ def update_cluster(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     problem = plan.problem
     with context.state.lock:
         cluster.failure_message = problem
-        _tell_what_is_not_judged(context, cluster, changed)
+        _report_what_is_not_judged(context, cluster, changed)
         if problem:
             cluster.timeline = Timeline.begin(
                 context.clock, "Updating", (UPDATE_SECONDS, "RollingBack"), (UPDATE_SECONDS, "InService")
             )
-            _tell_failure(context, cluster, "update", problem)
+            _report_failure(context, cluster, "update", problem)
         else:
             counts = counts_of(cluster, context.clock.now())
             cluster.request.update(updates)
@@ -408,7 +408,7 @@ def record_event(context: Context, cluster: HyperPodCluster, description: str, l
         record(context, cluster, "Cluster", description, level=level)
 
 
-def _tell_what_is_not_judged(context: Context, cluster: HyperPodCluster, groups: Iterable[Mapping[str, Any]]) -> None:
+def _report_what_is_not_judged(context: Context, cluster: HyperPodCluster, groups: Iterable[Mapping[str, Any]]) -> None:
     for name in rules.types_without_source(groups):
         text = (
             f"Rehearsal: neither moto nor a restated source describes {name}; each of its nodes takes one address, and "
@@ -694,6 +694,6 @@ def _tags_of(context: Context, arn: str) -> dict[str, str]:
     raise PassToMoto
 
 
-def _tell_failure(context: Context, cluster: HyperPodCluster, what: str, problem: str) -> None:
+def _report_failure(context: Context, cluster: HyperPodCluster, what: str, problem: str) -> None:
     text = f"Cluster {cluster.name} {what} failed"
     record(context, cluster, "Cluster", text, level="Error", metadata={"FailureMessage": problem})

@@ -81,7 +81,7 @@ def create_subnet(context: Context, request: dict[str, Any]) -> NoReturn:
             )
     for zone in usable:
         if zone.kind == LOCAL_ZONE and {zone.zone_id, zone.name} & {*asked.values()}:
-            _tell_moto(context, zone)
+            _pass_to_moto(context, zone)
     raise PassToMoto
 
 
@@ -115,7 +115,7 @@ def zones_of(context: Context) -> list[EmbeddedZone]:
     return sorted(zones, key=lambda zone: zone.name)
 
 
-def _tell_moto(context: Context, zone: EmbeddedZone) -> None:
+def _pass_to_moto(context: Context, zone: EmbeddedZone) -> None:
     """Let moto find the zone of a subnet; among the region's own zones it would get a default subnet."""
     from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend, Zone  # noqa: PLC0415 - as above
 
