@@ -36,10 +36,11 @@ from hyperpod_cdk.review.model import (
     ResourceEffect,
     Unpriced,
 )
-from hyperpod_cdk.review.nouns import count, noun, place
+from hyperpod_cdk.review.nouns import count, noun, only_if, place
 from hyperpod_cdk.review.retention import lifted
 from hyperpod_cdk.templates.assembly import Assembly, Resource
 from hyperpod_cdk.templates.difference import MISSING, ResourceChange
+from hyperpod_cdk.templates.groups import unknown_condition
 from hyperpod_cdk.templates.values import Unknown, plain
 
 JUMP_SHARE: Final = 0.1
@@ -250,7 +251,17 @@ def lifted_protection(
         after = change.after
         told = [*_open_policies(change, change.before, after), *_switched_off(change, after)]
         effect = causes.get((after.stack, after.logical_id))
-        lines = [each.model_copy(update={"causes": _of_properties(effect, paths)}) for each, paths in told]
+        condition = unknown_condition(head, after)
+        lines = [
+            each.model_copy(
+                update={
+                    "causes": _of_properties(effect, paths),
+                    "message": _begun(only_if(condition, each.message)),
+                    "is_certain": each.is_certain and condition is None,
+                }
+            )
+            for each, paths in told
+        ]
         if after.type in updates.STATEFUL:
             found += lines
         elif lines:
@@ -348,6 +359,9 @@ def _open_policies(change: ResourceChange, before: Resource, after: Resource) ->
     kept = "a snapshot of it" if all(each.before == "Snapshot" for each in lifted) else "it"
     is_kept = [_is_snapshot(each.after, after, each.path) for each in lifted]
     left = [plain(each.after) if isinstance(each.after, str) else None for each in lifted]
+    # a function, which a parameter or a condition decides
+    is_certain = not any(isinstance(each.after, dict) for each in lifted)
+    is_deleted = "is deleted" if is_certain else "may be deleted"
     but = ", and a snapshot of it is kept" if all(is_kept) else ""
     item = Attention(
         effect=None,
@@ -356,7 +370,8 @@ def _open_policies(change: ResourceChange, before: Resource, after: Resource) ->
         property=joined([each.path for each in lifted]),
         before=joined(list(dict.fromkeys(plain(each.before) for each in lifted))),
         after=joined(list(dict.fromkeys(each or "none" for each in left))) if any(left) else None,
-        message=f"The {noun(after.type)} is deleted{with_it} once it {once}{but}; until now {kept} was kept.",
+        message=f"The {noun(after.type)} {is_deleted}{with_it} once it {once}{but}; until now {kept} was kept.",
+        is_certain=is_certain,
     )
     yield item, [each.path for each in lifted]
 
@@ -375,7 +390,8 @@ def _switched_off(change: ResourceChange, after: Resource) -> Iterator[_Lifted]:
                 continue
             is_switch = path.rpartition(".")[2] in _UNPROTECTED_BY
             is_unknown_before = isinstance(old, Unknown)
-            loses = "may lose" if is_unknown_before else "loses"
+            is_certain = not is_unknown_before and not isinstance(new, Unknown)
+            loses = "loses" if is_certain else "may lose"
             was = None if old is MISSING else plain(old)
             item = Attention(
                 effect=None,
@@ -387,6 +403,7 @@ def _switched_off(change: ResourceChange, after: Resource) -> Iterator[_Lifted]:
                 message=f"The {noun(after.type)} {loses} its protection against deletion."
                 if is_switch
                 else f"The {noun(after.type)} {loses} protection: {said}.",
+                is_certain=is_certain,
             )
             yield item, [path]
 
@@ -438,7 +455,8 @@ def _interrupted_in_place(each: ResourceEffect) -> Iterator[Found]:
                 property=change.path,
                 before=change.before,
                 after=change.after,
-                message=change.reason,
+                message=_of(each, change.reason),
+                is_certain=each.is_certain,
                 causes=change.causes,
             )
             yield Found(item=item, kind=ReasonKind.INTERRUPTION)
@@ -475,7 +493,13 @@ def _of_resource(each: ResourceEffect) -> Iterator[Found]:
         yield _unknown(each, f"{schemas} has such a type: it is unknown what it creates.")
     if counted_as(each) in _GRAVE and all(rank(change.effect) > rank(each.effect) for change in told):
         yield Found(
-            item=Attention(effect=each.effect, resource=_label(each), message=each.summary, causes=lines_of(each)),
+            item=Attention(
+                effect=each.effect,
+                resource=_label(each),
+                message=each.summary,
+                is_certain=each.is_certain,
+                causes=lines_of(each),
+            ),
             kind=_kind(each, each.effect),
         )
     alike: dict[Effect, list[PropertyEffect]] = {}
@@ -489,15 +513,27 @@ def _of_resource(each: ResourceEffect) -> Iterator[Found]:
                 property=first.path,
                 before=first.before,
                 after=first.after,
-                message=first.reason + also,
+                message=_of(each, first.reason + also),
+                is_certain=each.is_certain,
                 causes=first.causes,
             )
             yield Found(item=item, kind=_kind(each, effect, first.of))
 
 
 def _unknown(each: ResourceEffect, said: str) -> Found:
-    item = Attention(effect=Effect.UNKNOWN, resource=_label(each), message=said, causes=each.causes)
+    item = Attention(
+        effect=Effect.UNKNOWN,
+        resource=_label(each),
+        message=_of(each, said),
+        is_certain=each.is_certain,
+        causes=each.causes,
+    )
     return Found(item=item, kind=_kind(each, Effect.UNKNOWN))
+
+
+def _of(each: ResourceEffect, said: str) -> str:
+    """Return a sentence about a resource, which may not exist."""
+    return _begun(only_if(each.condition, said))
 
 
 def _label(each: ResourceEffect) -> str:
@@ -673,7 +709,7 @@ def _of_plan(plan: PlanSeats, word: str) -> str | None:
 def grows(change: Change) -> bool:
     """Whether a number grows, or may grow."""
     if change.after is None or change.before is None:
-        return change.before != change.after
+        return change.after not in (change.before, 0)
     return change.after > change.before
 
 

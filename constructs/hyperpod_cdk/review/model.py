@@ -105,6 +105,10 @@ class ResourceEffect(Model):
     """Whether it contains data, nodes, an address or a key that others use: its loss would do harm."""
     summary: str
     """What happens, in one sentence."""
+    is_certain: bool = True
+    """Whether it happens: not if a condition or a value decides it that the templates do not show."""
+    condition: str | None = None
+    """The condition without which there is no such resource, if the template does not show whether it is true."""
     properties: tuple[PropertyEffect, ...] = ()
     causes: tuple[Cause, ...] = ()
 
@@ -146,6 +150,8 @@ class Attention(Model):
     before: str | None = None
     after: str | None = None
     message: str
+    is_certain: bool = True
+    """Whether it happens to the resource: not if a condition or a value decides it that the templates do not show."""
     causes: tuple[Cause, ...] = ()
 
 

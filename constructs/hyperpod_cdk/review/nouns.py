@@ -73,3 +73,10 @@ def _plural_of(name: str) -> str:
 def place(resource_type: str) -> int:
     """Return a type's position in lists for readers: foundations of other resources and data first."""
     return _NAMED_FIRST.index(resource_type) if resource_type in _NAMED_FIRST else len(_NAMED_FIRST)
+
+
+def only_if(condition: str | None, text: str) -> str:
+    """Return what is said of a resource, with its condition if the template does not show whether that is true."""
+    if condition is None or not text:
+        return text
+    return f"only if condition {condition} is true, which the template does not show: {text}"

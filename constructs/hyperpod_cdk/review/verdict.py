@@ -97,7 +97,7 @@ def verdict(
 def _sentences(radius: BlastRadius, protection: Sequence[Attention]) -> list[str]:
     if not protection:
         return [sentence(radius.resources)]
-    lifted = "Protection is removed."
+    lifted = f"Protection {'is' if any(each.is_certain for each in protection) else 'may be'} removed."
     added = [each for each in radius.resources if counted_as(each) is Effect.ADDED]
     if len(added) == len(radius.resources):
         return [f"Adds {count(len(added), 'resource')}.", lifted] if added else [lifted]
@@ -118,19 +118,13 @@ def sentence(resources: Sequence[ResourceEffect]) -> str:
         acts = any(change.interrupts for each in resources for change in each.properties)
         beside = ", with effects on deployed resources." if acts else "; no deployed resource changes."
         return f"Adds {count(len(resources), 'resource')}{beside}"
-    parts = []
-    if of[Effect.REPLACED]:
-        parts.append(f"replaces {_named(of[Effect.REPLACED])}")
-    if of[Effect.DELETED]:
-        parts.append(f"deletes {_named(of[Effect.DELETED])}")
-    if of[Effect.REFUSED]:
-        parts.append(f"changes {_named(of[Effect.REFUSED])} in a way that the service refuses")
-    if of[Effect.INTERRUPTED]:
-        parts.append(f"interrupts the nodes of {_interrupted(of[Effect.INTERRUPTED])}")
-    if of[Effect.UNKNOWN]:
-        parts.append(f"has unknown effects on {_named(of[Effect.UNKNOWN])}")
-    if of[Effect.LEFT_BEHIND]:
-        parts.append(f"leaves {_named(of[Effect.LEFT_BEHIND])} behind")
+    parts = [
+        text
+        for effect, (does, may) in _DOES.items()
+        for is_certain, text_of in ((True, does), (False, may))
+        if (some := [each for each in of[effect] if each.is_certain is is_certain])
+        for text in [text_of.format(_interrupted(some) if effect is Effect.INTERRUPTED else _named(some))]
+    ]
     in_place, added = len(of[Effect.IN_PLACE]), len(of[Effect.ADDED])
     if not parts:
         text = f"Changes {count(in_place, 'resource')} in place"
@@ -143,6 +137,20 @@ def sentence(resources: Sequence[ResourceEffect]) -> str:
     if added:
         more.append(f"{added} {plural(added, 'is', 'are')} added")
     return f"{text}; {', '.join(more)}." if more else f"{text}."
+
+
+_DOES: Final = {
+    Effect.REPLACED: ("replaces {}", "may replace {}"),
+    Effect.DELETED: ("deletes {}", "may delete {}"),
+    Effect.REFUSED: (
+        "changes {} in a way that the service refuses",
+        "may change {} in a way that the service refuses",
+    ),
+    Effect.INTERRUPTED: ("interrupts the nodes of {}", "may interrupt the nodes of {}"),
+    Effect.UNKNOWN: ("has unknown effects on {}", "may have unknown effects on {}"),
+    Effect.LEFT_BEHIND: ("leaves {} behind", "may leave {} behind"),
+}
+"""What happens to resources, for certain and perhaps."""
 
 
 def _wrong(radius: BlastRadius, fabric: Fabric, policy: Policy) -> list[str]:

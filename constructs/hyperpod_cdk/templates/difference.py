@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from hyperpod_cdk.templates.assembly import Assembly, Resource, Stack, placed
-from hyperpod_cdk.templates.values import meaning, resolve, resolved_properties
+from hyperpod_cdk.templates.values import UNKNOWN_PART, meaning, plain, resolve, resolved_properties
 
 NAMES: Final = (
     *("InstanceGroupName", "Key", "Sid", "PolicyName", "AlarmName", "Name", "DeviceName", "Id"),
@@ -229,6 +229,16 @@ def value_changes(steps: tuple[str, ...], before: Any, after: Any) -> Iterator[P
             return
     if not _is_same(steps, before, after):
         yield PropertyChange(steps=steps, before=before, after=after)
+
+
+def differs_for_certain(change: PropertyChange) -> bool:
+    """Whether a property changes whatever the values are that only the deployment knows: what differs is known."""
+    sides = [plain(each) if each is not MISSING else "" for each in (change.before, change.after)]
+    unknown = [set(UNKNOWN_PART.findall(each)) for each in sides]
+    if unknown[0] == unknown[1]:
+        # with the same unknown parts, what is around them differs
+        return UNKNOWN_PART.sub("", sides[0]) != UNKNOWN_PART.sub("", sides[1]) or not unknown[0]
+    return False
 
 
 def _is_same(steps: tuple[str, ...], before: Any, after: Any) -> bool:

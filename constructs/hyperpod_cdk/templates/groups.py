@@ -227,6 +227,13 @@ def exists(assembly: Assembly, resource: Resource) -> bool | None:
     return made if isinstance(made, bool) else None
 
 
+def unknown_condition(assembly: Assembly, resource: Resource | None) -> str | None:
+    """Return the condition of a resource if the template does not show whether it is true, else None."""
+    if resource is None or exists(assembly, resource) is not None:
+        return None
+    return plain(resource.body["Condition"])
+
+
 def whole_number(value: Any) -> int | None:
     """Return a number, or the number in a text (parameters are texts), else None."""
     if isinstance(value, bool):

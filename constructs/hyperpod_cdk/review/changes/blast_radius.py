@@ -32,8 +32,14 @@ from hyperpod_cdk.review.model import (
     Effect,
 )
 from hyperpod_cdk.templates.assembly import Assembly, Resource
-from hyperpod_cdk.templates.difference import METADATA, MISSING, PropertyChange, ResourceChange
-from hyperpod_cdk.templates.groups import exists
+from hyperpod_cdk.templates.difference import (
+    METADATA,
+    MISSING,
+    PropertyChange,
+    ResourceChange,
+    differs_for_certain,
+)
+from hyperpod_cdk.templates.groups import exists, unknown_condition
 from hyperpod_cdk.templates.loops import UNREAD_LOOP
 from hyperpod_cdk.templates.values import (
     STORED,
@@ -87,6 +93,11 @@ _GIVES: Final[dict[Giving, str]] = {
     "all": "is replaced",
     "perhaps": "may give another value",
     "updated": "gives another value",
+}
+_MAY_GIVE: Final[dict[Giving, str]] = {
+    "all": "may be replaced",
+    "perhaps": "may give another value",
+    "updated": "may give another value",
 }
 _GIVEN: Final[dict[Giving, str]] = {"all": "replaced", "perhaps": "perhaps another one", "updated": "another value"}
 _WITH_THE_NEW_ONE: Final = "nothing is updated: the new one is created with it"
@@ -188,12 +199,18 @@ class _Review:
             schemas_as_of=create_only.SCHEMAS_AS_OF.isoformat(),
         )
 
+    def _entry(self, before: Resource | None, after: Resource | None) -> Entry:
+        sides = ((self.base, before), (self.head, after))
+        conditions = {unknown_condition(side, each) for side, each in sides if each is not None}
+        # one that is new, or that changes, has a finding of its own
+        return Entry(before, after, condition=conditions.pop() if len(conditions) == 1 else None)
+
     def _enter(self, change: ResourceChange) -> None:
         was = change.before is not None and exists(self.base, change.before)
         will_be = change.after is not None and exists(self.head, change.after)
         if was is False and will_be is False:
             return
-        entry = Entry(change.before, change.after)
+        entry = self._entry(change.before, change.after)
         self.entries[entry.key] = entry
         if was is False:
             self._added(entry)
@@ -301,6 +318,7 @@ class _Review:
             return
         was, will_be = _existence(self.base, before), _existence(self.head, after)
         if was != will_be:
+            entry.condition = None
             reason = "whether it exists depends on a condition that the template does not show"
             before_text, after_text = (
                 self.excerpts.text(each) if isinstance(each, str) else None for each in (was, will_be)
@@ -329,7 +347,8 @@ class _Review:
             return
         subject = instance_group_effects.subject(resource_type, change)
         judged = judge(self.base, self.head, resource_type, change, circumstances)
-        entry.findings.append(Found(change.steps, *self.excerpts.of(change), judged, subject))
+        shown = self.excerpts.of(change)
+        entry.findings.append(Found(change.steps, *shown, judged, subject, is_certain=differs_for_certain(change)))
 
     def _attribute(self, change: PropertyChange, resource: Resource) -> Found:
         name = change.steps[0]
@@ -385,7 +404,7 @@ class _Review:
         before = self.base.find(user.stack, user.logical_id)
         if before is None or before.type != user.type or exists(self.head, user) is False:
             return None
-        entry = self.entries.get((user.stack, user.logical_id)) or Entry(before, user)
+        entry = self.entries.get((user.stack, user.logical_id)) or self._entry(before, user)
         if entry.fate is not None:
             return None
         found = list(self._findings(giver, entry, giving))
@@ -398,6 +417,7 @@ class _Review:
     def _findings(self, giver: Entry, entry: Entry, giving: Giving) -> Iterator[Found]:
         told = {each.steps for each in entry.findings}
         name = giver.resource.name
+        gives = _GIVES if giver.is_certain else _MAY_GIVE
         moves = any(each.steps == ("VpcId",) for each in giver.findings)
         circumstances = self._circumstances(entry) | Circumstances.of(*([ANOTHER_VPC] if moves else []))
         for steps, reference in self.uses.places(entry.resource, *giver.key):
@@ -415,9 +435,10 @@ class _Review:
                 steps,
                 plain(reference),
                 f"{plain(reference)} ({_GIVEN[giving]})",
-                replace(judged, effect=effect, reason=f"it refers to {name}, which {_GIVES[giving]}: {judged.reason}"),
+                replace(judged, effect=effect, reason=f"it refers to {name}, which {gives[giving]}: {judged.reason}"),
                 instance_group_effects.subject(entry.resource.type, change),
                 is_indirect=True,
+                is_certain=giver.is_certain,
             )
 
     def _read_anew(self) -> None:
@@ -469,7 +490,7 @@ class _Review:
                 if judged.effect is Effect.IN_PLACE:
                     continue
                 told.add(steps)
-                entry = entry or self.entries.setdefault((user.stack, user.logical_id), Entry(before, user))
+                entry = entry or self.entries.setdefault((user.stack, user.logical_id), self._entry(before, user))
                 if name in changed:
                     what = f"it reads the parameter {name}, whose value changes, although not in this deployment"
                 else:
@@ -488,7 +509,7 @@ class _Review:
             # CDK names an upload by its content
             if not is_deployed or exists(self.head, nested) is False or _DIGEST.search(url):
                 continue
-            entry = self.entries[nested.stack, nested.logical_id] = Entry(before, nested)
+            entry = self.entries[nested.stack, nested.logical_id] = self._entry(before, nested)
             said = "this deployment reads the template again, and it may have changed at its address"
             judged = Judged(Effect.UNKNOWN, said, _NESTED_SOURCE)
             shown = self.excerpts.text(url)
@@ -500,7 +521,7 @@ class _Review:
         """Judge an image that EC2 looks up for each instance by the name of a parameter that changes."""
         if name not in changed or steps[-1:] != _IMAGE:
             return
-        entry = self.entries.setdefault((user.stack, user.logical_id), Entry(before, user))
+        entry = self.entries.setdefault((user.stack, user.logical_id), self._entry(before, user))
         said = f"instances that start after this have the image that the parameter {name} then names; running ones stay"
         judged = Judged(Effect.IN_PLACE, said, _AT_START_SOURCE, interrupts=True)
         entry.findings.append(Found(steps, name, f"{name} (another value)", judged))
@@ -556,7 +577,7 @@ class _Review:
 
     def _circumstances(self, entry: Entry) -> Circumstances:
         before, after = entry.before, entry.after
-        assert before is not None  # noqa: S101 - _follow(): both sides are there
+        assert before is not None  # noqa: S101 - of(): both sides are there
         assert after is not None  # noqa: S101
         return circumstances_of(self.base, before, self.head, after)
 

@@ -24,6 +24,8 @@ class Found:
     is_indirect: bool = False
     """Whether the property is unchanged, and only the value that it refers to is new."""
     of: Part = "property"
+    is_certain: bool = True
+    """Whether the value changes, so that the effect is one of this deployment whatever the values are."""
 
     @property
     def path(self) -> str:
@@ -40,6 +42,8 @@ class Entry:
     why: str = ""
     findings: list[Found] = field(default_factory=list)
     kept: str = ""
+    condition: str | None = None
+    """The condition of the resource, if the template does not show whether it is true."""
 
     @property
     def resource(self) -> Resource:
@@ -59,6 +63,15 @@ class Entry:
         inside = {Effect.DELETED: Effect.INTERRUPTED, Effect.ADDED: Effect.IN_PLACE}
         effects = (each.judged.effect for each in self.findings)
         return gravest(inside.get(each, each) for each in effects) or Effect.IN_PLACE
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether its effect does not depend on what only the deployment knows."""
+        if self.condition is not None:
+            return False
+        if self.effect not in (Effect.REPLACED, Effect.REFUSED, Effect.INTERRUPTED):
+            return True
+        return any(each.is_certain for each in self.findings if each.judged.effect is self.effect)
 
     @property
     def is_update(self) -> bool:

@@ -10,10 +10,17 @@ from hyperpod_cdk.review.changes.effects import rank
 from hyperpod_cdk.review.changes.entries import Entry, Found, is_stateful
 from hyperpod_cdk.review.changes.excerpts import IN_SENTENCE, differing
 from hyperpod_cdk.review.model import Effect, LeftBehind, PropertyEffect, ResourceEffect
+from hyperpod_cdk.review.nouns import only_if
 from hyperpod_cdk.templates.assembly import Resource
 
 IN_SUMMARY: Final = 3
 """Number of changed properties that a summary names."""
+_MAY: Final = {
+    Effect.REPLACED: "may replace it",
+    Effect.REFUSED: "may be refused",
+    Effect.INTERRUPTED: "may interrupt nodes",
+}
+"""Words for a value that may be the same as before."""
 _WORDS: Final = {
     Effect.REPLACED: "replaces it",
     Effect.DELETED: "is deleted",
@@ -32,7 +39,7 @@ def told(entry: Entry) -> ResourceEffect:
     return effect_on(
         entry.resource,
         entry.effect,
-        sentence("; ".join(_clauses(entry, findings))),
+        sentence(only_if(entry.condition if entry.before is not None else None, "; ".join(_clauses(entry, findings)))),
         tuple(
             PropertyEffect(
                 path=each.path,
@@ -47,11 +54,19 @@ def told(entry: Entry) -> ResourceEffect:
             )
             for each in findings
         ),
+        is_certain=entry.is_certain,
+        condition=entry.condition,
     )
 
 
 def effect_on(
-    resource: Resource, effect: Effect, summary: str, properties: tuple[PropertyEffect, ...]
+    resource: Resource,
+    effect: Effect,
+    summary: str,
+    properties: tuple[PropertyEffect, ...],
+    *,
+    is_certain: bool = True,
+    condition: str | None = None,
 ) -> ResourceEffect:
     """Return an effect on a resource, in a sentence and by its properties."""
     return ResourceEffect(
@@ -62,6 +77,8 @@ def effect_on(
         effect=effect,
         stateful=is_stateful(resource),
         summary=summary,
+        is_certain=is_certain,
+        condition=condition,
         properties=properties,
     )
 
@@ -74,7 +91,7 @@ def left_behind(entry: Entry) -> LeftBehind:
         logical_id=resource.logical_id,
         type=resource.type,
         name=resource.name,
-        why=sentence(entry.kept),
+        why=sentence(only_if(entry.condition, entry.kept)),
         costs_money=updates.costs_money(resource.type),
     )
 
@@ -111,7 +128,7 @@ def _clauses(entry: Entry, findings: Sequence[Found]) -> Iterator[str]:
     if entry.effect is Effect.REPLACED and _has_snapshot(entry):
         yield "a snapshot of the old one is kept: its UpdateReplacePolicy is Snapshot"
     elif entry.effect is Effect.REPLACED and not entry.kept:
-        yield from lost(entry.resource.type, "the old one is deleted")
+        yield from lost(entry.resource.type, f"{'' if entry.is_certain else 'then '}the old one is deleted")
     if entry.kept and entry.kept != entry.why:
         yield entry.kept
     harmless = updates.MADE_ANEW.get(entry.resource.type)
@@ -142,7 +159,8 @@ def _clause(finding: Found, *, holds_nodes: bool, is_made: bool) -> str:
         change = f" {before} -> none" if before else ""
     else:
         change = f" none -> {after}" if after else ""
-    word = _WORDS[finding.judged.effect]
-    if finding.judged.effect is Effect.INTERRUPTED and not holds_nodes:
-        word = "interrupts it"
+    effect = finding.judged.effect
+    word = _WORDS[effect] if finding.is_certain else _MAY.get(effect, _WORDS[effect])
+    if effect is Effect.INTERRUPTED and not holds_nodes:
+        word = "interrupts it" if finding.is_certain else "may interrupt it"
     return f"{subject}{path}{change} {word}"

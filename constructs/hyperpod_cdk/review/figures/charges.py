@@ -15,8 +15,15 @@ from hyperpod_cdk.review.figures.group_charges import of_group, shared_storage
 from hyperpod_cdk.review.figures.type_charges import MACHINES, READERS, by_hour
 from hyperpod_cdk.review.nouns import noun
 from hyperpod_cdk.templates.assembly import Assembly, Resource
-from hyperpod_cdk.templates.groups import CLUSTER, InstanceGroup, exists, instance_groups, whole_number
-from hyperpod_cdk.templates.values import plain, resolved_properties
+from hyperpod_cdk.templates.groups import (
+    CLUSTER,
+    InstanceGroup,
+    exists,
+    instance_groups,
+    unknown_condition,
+    whole_number,
+)
+from hyperpod_cdk.templates.values import resolved_properties
 
 KINDS: Final[tuple[Kind, ...]] = (
     "nodes",
@@ -49,11 +56,11 @@ class Charged(Lines):
         for group in self.groups:
             groups.setdefault((group.cluster.stack, group.cluster.logical_id), []).append(group)
         for resource in self.assembly.resources():
-            condition = exists(self.assembly, resource)
-            if condition is False:
+            if exists(self.assembly, resource) is False:
                 continue
+            condition = unknown_condition(self.assembly, resource)
             for item in self._of(resource, groups, by_use, in_doubt):
-                yield item if condition is True else _conditional(item, plain(resource.body.get("Condition")))
+                yield item if condition is None else _conditional(item, condition)
         for (name, kind, what), count in by_use.items():
             yield Charge(
                 key=("by use", name, what),
@@ -86,9 +93,10 @@ class Charged(Lines):
         for resource in self.assembly.resources():
             if exists(self.assembly, resource) is False:
                 continue
+            condition = unknown_condition(self.assembly, resource)
             stated = resolved_properties(self.assembly, resource)
             for each in quantities.of(resource.type, stated):
-                yield Charge(
+                item = Charge(
                     key=(resource.stack, resource.logical_id, "size", each.path, each.what),
                     resource=name_of(resource),
                     kind=each.kind,
@@ -102,6 +110,7 @@ class Charged(Lines):
                     is_accelerated=each.kind == "nodes" and is_accelerated_type(each.what),
                     missing="not one of the prices that are recorded here",
                 )
+                yield item if condition is None else _conditional(item, condition)
 
     def _of(
         self,
@@ -159,8 +168,9 @@ def _conditional(item: Charge, condition: str) -> Charge:
     """Return the charge for a resource that may not exist: its number is what there is if the condition is true."""
     unknown = f"{item.resource}: created only if condition {condition} is true, which the template does not show"
     item = replace(item, monthly=None, unknown=unknown)
-    if item.price is None:
+    if item.price is None and not item.sold:
         return item
     # asks for approval as one without a price
-    missing = item.missing or f"whether condition {condition} is true, which the template does not show"
-    return replace(item, sold=item.sold or thing(item.price.sku), missing=missing)
+    whether = f"whether condition {condition} is true, which the template does not show"
+    missing = f"{item.missing}; {whether}" if item.missing else whether
+    return replace(item, sold=item.sold or thing(item.price.sku if item.price else ""), missing=missing)

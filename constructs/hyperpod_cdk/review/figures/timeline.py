@@ -38,9 +38,11 @@ def timeline(base: Assembly, head: Assembly, changes: Sequence[ResourceChange], 
     was removed from the app is no step: ``cdk deploy`` does not delete stacks.
     """
     effects = {(each.stack, each.logical_id): each.effect for each in blast.resources}
+    conditions = {(each.stack, each.logical_id): each.condition for each in blast.resources}
     work: dict[str, list[_Work]] = {}
     for change in (*changes, *_consequences(base, head, changes, blast)):
         for item in _work(change, head, effects):
+            item.condition = conditions.get((item.resource.stack, item.resource.logical_id))
             work.setdefault(item.resource.stack, []).append(item)
     stacks = _stacks(base, head, work)
     schedule = [item for stack in stacks for item in stack.items]
@@ -65,6 +67,8 @@ class _Work:
     duration: Duration
     is_refused: bool = False
     is_cleanup: bool = False
+    condition: str | None = None
+    """The condition of the resource, if the template does not show whether it is true."""
     waits_for: list[_Work] = field(default_factory=list)
     starts_low: float = 0.0
     starts_high: float = 0.0
@@ -76,7 +80,8 @@ class _Work:
 
     @property
     def name(self) -> str:
-        return f"{self.resource.name} (the old one)" if self.is_cleanup else self.resource.name
+        name = f"{self.resource.name} (the old one)" if self.is_cleanup else self.resource.name
+        return f"{name} (only if {self.condition} is true)" if self.condition else name
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,6 +24,7 @@ from hyperpod_cdk.templates.groups import (
     instance_groups,
     part,
     subnets,
+    unknown_condition,
     whole_number,
 )
 from hyperpod_cdk.templates.values import Reference, Unknown, plain, resolve, target
@@ -165,6 +166,7 @@ class _Changes:
     def __init__(self, base: Assembly | None, head: Assembly) -> None:
         self._resources: dict[tuple[str, str], tuple[Mark, tuple[PropertyChange, ...]]] = {}
         self._groups: dict[tuple[str, ...], list[PropertyChange]] = {}
+        self._base, self._head = base, head
         for each in compare(base, head) if base is not None else ():
             mark: Mark = "added" if each.before is None else "removed" if each.after is None else "changed"
             self._resources[each.resource.stack, each.resource.logical_id] = (mark, each.properties)
@@ -177,9 +179,16 @@ class _Changes:
         """Return what happens to a resource, in words if it changes."""
         mark, properties = self._resources.get((resource.stack, resource.logical_id), ("", ()))
         own = [each for each in properties if not _is_of_groups(each)]
-        if mark == "changed" and not own:
+        if not mark or (mark == "changed" and not own):
             return "", ()
-        return mark, tuple(_in_words(own))
+        return mark, (*_in_words(own), *self._condition(resource))
+
+    def _condition(self, resource: Resource) -> Iterator[str]:
+        """Yield the condition of a resource that is marked, if the template does not show whether it is true."""
+        sides = (each for each in (self._head, self._base) if each is not None and resource.stack in each.by_name)
+        found = (unknown_condition(each, each.find(resource.stack, resource.logical_id)) for each in sides)
+        if condition := next(filter(None, found), None):
+            yield f"only if {condition} is true"
 
     def of_group(self, group: InstanceGroup) -> tuple[Mark, tuple[str, ...]]:
         """Return what happens to an instance group of the head."""

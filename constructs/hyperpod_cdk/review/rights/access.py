@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
-from hyperpod_cdk.review.model import Access, Change, Reach
+from hyperpod_cdk.review.model import Access, Change, Grant, Reach
+from hyperpod_cdk.review.nouns import only_if
 from hyperpod_cdk.review.rights import reach as reaching
 from hyperpod_cdk.review.rights.cluster_access import cluster_access
 from hyperpod_cdk.review.rights.cluster_changes import ClusterChanges
@@ -18,6 +20,9 @@ from hyperpod_cdk.review.rights.telling import Found, Names
 from hyperpod_cdk.review.rights.views import View, place_of, views
 from hyperpod_cdk.templates.assembly import Assembly
 from hyperpod_cdk.templates.difference import ResourceChange
+from hyperpod_cdk.templates.groups import unknown_condition
+
+_T = TypeVar("_T", Grant, Reach)
 
 
 def access(base: Assembly, head: Assembly, changes: Sequence[ResourceChange]) -> Access:
@@ -55,11 +60,18 @@ def access(base: Assembly, head: Assembly, changes: Sequence[ResourceChange]) ->
         *reached.exposures(changes),
     ]
     return Access(
-        grants=tuple(found.grant for found in sorted(grants, key=Found.order)),
-        reach=tuple(sorted(reach, key=_order_of_reach)),
+        grants=tuple(_with_condition(found.grant, base, head) for found in sorted(grants, key=Found.order)),
+        reach=tuple(_with_condition(each, base, head) for each in sorted(reach, key=_order_of_reach)),
         wildcards=Change(before=old.permissions.wildcards, after=new.permissions.wildcards),
         notes=tuple(_notes(old, new, changes)),
     )
+
+
+def _with_condition(given: _T, base: Assembly, head: Assembly) -> _T:
+    """Return what a resource gives or gave, with its condition if the template does not show whether it exists."""
+    side = head if given.change == "added" else base
+    condition = unknown_condition(side, side.find(given.stack, given.logical_id))
+    return given if condition is None else given.model_copy(update={"sentence": only_if(condition, given.sentence)})
 
 
 @dataclass
