@@ -37,6 +37,7 @@ MORE = [{"CidrIp": "10.0.0.0/8", "IpProtocol": "-1", "FromPort": 0, "ToPort": 10
 ROOT = {"Effect": "Allow", "Principal": {"AWS": "arn:aws:iam::111122223333:root"}, "Action": "kms:*", "Resource": "*"}
 ROLE = {**ROOT, "Principal": {"AWS": "arn:aws:iam::111122223333:role/x"}}
 READS = {**ROOT, "Action": "kms:Decrypt"}
+ELSE = {**ROOT, "Resource": "another"}
 NOT = {**ROOT, "Effect": "Deny"}
 
 
@@ -188,7 +189,7 @@ CASES: list[tuple[str, str, list[Body], list[tuple[Body, Body]]]] = [
         [],
         [
             (policy(ROOT, ROLE), policy(new, ROLE))
-            for new in (ROLE, READS, ROOT, {**ROOT, "Condition": {"Bool": {"aws:SecureTransport": True}}})
+            for new in (ROLE, READS, ELSE, ROOT, {**ROOT, "Condition": {"Bool": {"aws:SecureTransport": True}}})
         ]
         + [(policy(ROOT), policy(ROOT, NOT)), (policy(ROLE), policy(ROLE, NOT))],
     ),

@@ -406,7 +406,7 @@ def _lets_account(statements: Iterable[Any], assumed: str) -> Truth:
     for each in statements:
         if not isinstance(each, dict):
             continue
-        speaks = _is_of_account(_at(each, "Principal")) & _names_change(each)
+        speaks = _is_of_account(_at(each, "Principal")) & _names_change(each) & _is_of_key(_at(each, "Resource"))
         allows.append(speaks & _is(_at(each, "Effect"), "Allow"))
         # an action that is denied under a condition may be allowed under another one
         denies.append(speaks & _is(_at(each, "Effect"), "Deny") & ~_is_stated(_at(each, "Condition")))
@@ -420,6 +420,17 @@ def _is_of_account(principal: Any) -> Truth:
     if any(_ACCOUNT.search(each) and _CHOICE not in each for each in texts):
         return YES
     return MAYBE if any(_is_open(each) for each in named) else NO
+
+
+def _is_of_key(resource: Any) -> Truth:
+    """Whether a statement is about the key of its policy: by ``*``, or perhaps by an ARN; without Resource it is not.
+
+    Source: KMS developer guide, "Key policies in AWS KMS", elements of a key policy.
+    """
+    return _any(
+        YES if each == "*" else MAYBE if _is_open(each) or str(each).startswith("arn:") else NO
+        for each in _texts(resource)
+    )
 
 
 def _texts(value: Any) -> Iterator[Any]:
