@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperpod_cdk.templates.assembly import EMPTY, Assembly, Stack
+from hyperpod_cdk.templates.assembly import EMPTY, Assembly, Stack, read_template
 from hyperpod_cdk.templates.difference import MISSING, apart, compare
 from hyperpod_cdk.templates.values import Reference, Unknown
 from tests.support.tables import row_by_row
@@ -305,3 +306,37 @@ def test_every_difference_has_two_sides(before: dict[str, Any], after: dict[str,
     forth, back = changed(of(**before), of(**after)), changed(of(**after), of(**before))
     assert sorted(map(repr, forth)) == sorted(repr((path, old, new)) for path, new, old in back)
     assert changed(of(**before), of(**before)) == []
+
+
+@row_by_row(
+    "before, after, differ",
+    [
+        # YAML 1.1 has more words for true and false than JSON
+        ("yes", "true", False),
+        ("YES", '"true"', False),
+        ("on", "yes", False),
+        ("Off", '"false"', False),
+        ("yes", '"yes"', True),
+        ("NO", '"NO"', True),
+        ("true", '"True"', True),
+        # these two are texts
+        ("y", '"y"', False),
+        ("n", "no", True),
+    ],
+)
+def test_words_for_true_and_false_in_yaml(tmp_path: Path, before: str, after: str, *, differ: bool) -> None:
+    """CloudFormation reads unquoted words of YAML 1.1 as booleans, and gives them to services as "true" and "false".
+
+    Sources: github.com/ASFHyP3/hyp3/pull/2061 (tags deployed with the values YES and NO, without and with quotes) and
+    github.com/aws/aws-cli/pull/5257 (words that 'aws cloudformation package' quotes).
+    """
+
+    def of(value: str) -> Assembly:
+        file = tmp_path / "template.yaml"
+        tags = f"        - Key: a\n          Value: {value}\n"
+        file.write_text(
+            f"Resources:\n  A:\n    Type: AWS::S3::Bucket\n    Properties:\n      Tags:\n{tags}", encoding="utf-8"
+        )
+        return read_template(file)
+
+    assert bool(compare(of(before), of(after))) is differ
