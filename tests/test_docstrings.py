@@ -189,7 +189,7 @@ def _told(default: object) -> str:
 
 
 def _constructors(public: type) -> list[object]:
-    return [vars(public)[each] for each in ("__init__", "__post_init__") if each in vars(public)]
+    return [inspect.unwrap(vars(public)[each]) for each in ("__init__", "__post_init__") if each in vars(public)]
 
 
 def _raises(function: object, owner: type | None, seen: set[object], *, others: bool) -> bool:

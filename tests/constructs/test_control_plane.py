@@ -339,7 +339,7 @@ def test_a_version_that_hyperpod_does_not_document_is_warned_about() -> None:
         ),
         (
             {"kubernetes_version": 1.34},
-            'kubernetes_version: must be text, got 1.34; write kubernetes_version as text, such as "1.35"',
+            'kubernetes_version: must be text, got 1.34; write kubernetes_version="1.34"',
         ),
         (
             {"addon_versions": {"vpc-cni": "v1.18.2-eksbuild.1"}},

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import json
+import re
 import types
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
+import aws_cdk as cdk
 import pytest
 from constructs import Construct
 
 import hyperpod_cdk as hp
 from tests import strangers_app
-from tests.support.templates import app
+from tests.support.templates import HERE, app
 
 EMPTY, MARKS, LONG = "", "no such\x07thing", "a" * 9_000
 NEGATIVE, HUGE = -1, 10**12
@@ -119,7 +122,7 @@ def _public() -> Iterator[tuple[str, Any]]:
             yield name, public
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def made() -> Mapping[str, tuple[tuple[Any, ...], dict[str, Any]]]:
     """The scope and the arguments with which the stranger makes each public construct first."""
     found: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {}
@@ -134,46 +137,159 @@ def made() -> Mapping[str, tuple[tuple[Any, ...], dict[str, Any]]]:
     with pytest.MonkeyPatch.context() as patch:
         for name, public in _public():
             patch.setattr(public, "__init__", recorded(name, public.__init__))
-        strangers_app.build(app())
+        # without the checks of templates: what is tried beside them has findings
+        scope = app()
+        strangers_app.Cluster(scope, "Theirs")
+        strangers_app.Existing(scope, "Nova")
     return found
+
+
+Made = Mapping[str, tuple[tuple[Any, ...], dict[str, Any]]]
+
+
+def _make(made: Made, name: str, changed: Mapping[str, Any], construct_id: str, scope: Construct | None = None) -> None:
+    """Make what the stranger makes with other arguments, and what judges it, in the stranger's stack or ``scope``."""
+    theirs, given = made[name]
+    public = getattr(hp, name)
+    place: tuple[Any, ...] = (scope or theirs[0], construct_id) if issubclass(public, Construct) else ()
+    found = public(*place, **{**given, **ALONE.get(name, {}), **changed})
+    if name in JUDGED_BY:
+        owner, argument, beside = JUDGED_BY[name]
+        is_listed = get_origin(get_type_hints(getattr(hp, owner).__init__)[argument]) is Sequence
+        _make(made, owner, {**beside, argument: [found] if is_listed else found}, construct_id, scope)
+
+
+def _arguments() -> Iterator[tuple[str, str, Any]]:
+    """Yield each public class, each argument of it and its annotation."""
+    for name, public in _public():
+        for argument, kind in get_type_hints(public.__init__).items():
+            if argument in inspect.signature(public.__init__).parameters and argument not in {"scope", "construct_id"}:
+                yield name, argument, kind
 
 
 @pytest.mark.examples
 @pytest.mark.timeout(600)
-def test_what_no_service_takes_is_refused(made: Mapping[str, tuple[tuple[Any, ...], dict[str, Any]]]) -> None:
+def test_what_no_service_takes_is_refused(made: Made) -> None:
     taken: dict[tuple[str, str], list[object]] = {}
     unsaid: list[tuple[str, str]] = []
     tried = 0
 
-    def make(name: str, changed: Mapping[str, Any]) -> None:
-        scope, given = made[name]
-        public = getattr(hp, name)
-        place: tuple[Any, ...] = (*scope, f"Tried{tried}") if issubclass(public, Construct) else ()
-        found = public(*place, **{**given, **ALONE.get(name, {}), **changed})
-        if name in JUDGED_BY:
-            owner, argument, beside = JUDGED_BY[name]
-            is_listed = get_origin(get_type_hints(getattr(hp, owner).__init__)[argument]) is Sequence
-            make(owner, {**beside, argument: [found] if is_listed else found})
-
-    for name, public in _public():
+    for name, argument, kind in _arguments():
         _, given = made[name]
-        said = inspect.getdoc(public) or ""
-        for argument, kind in get_type_hints(public.__init__).items():
-            if argument not in inspect.signature(public.__init__).parameters or argument in {"scope", "construct_id"}:
+        said = inspect.getdoc(getattr(hp, name)) or ""
+        for wrong, value in _values(kind, given.get(argument) or RIGHT.get((name, argument))):
+            tried += 1
+            try:
+                _make(made, name, {argument: value}, f"Tried{tried}")
+            except ValueError:
+                line = said.partition(f"\n\n``{argument}`` (")[2].partition("\n\n")[0]
+                if "ValueError" not in line:
+                    unsaid.append((name, argument))
                 continue
-            for wrong, value in _values(kind, given.get(argument) or RIGHT.get((name, argument))):
-                tried += 1
-                try:
-                    make(name, {argument: value})
-                except ValueError:
-                    line = said.partition(f"\n\n``{argument}`` (")[2].partition("\n\n")[0]
-                    if "ValueError" not in line:
-                        unsaid.append((name, argument))
-                    continue
-                if name not in UNJUDGED:
-                    taken.setdefault((name, argument), []).append(wrong)
+            if name not in UNJUDGED:
+                taken.setdefault((name, argument), []).append(wrong)
     assert unsaid == []
     assert {place: set(map(str, wrong)) for place, wrong in taken.items()} == {
         place: set(map(str, wrong)) for place, (_, wrong) in TAKEN.items()
     }
     assert tried > 500
+
+
+OF_ANY_TYPE: Mapping[str | tuple[str, str], str] = {
+    "Batch": "InstanceGroup judges it",
+    "InstanceGroup": "its own rules judge a group",
+    "InstanceType": "the caller states what no catalog has yet",
+    "OidcProvider": "constructs make it",
+    "Own": "QuotaGate judges it",
+    "Patching": "InstanceGroup judges it",
+    "RestrictedExecutionRole": "its own rules judge it",
+    "RestrictedGroup": "its own rules judge a group",
+    "ServiceLustre": "RestrictedGroup judges it",
+    "SharedEnvironment": "RestrictedGroup judges it",
+    "Taint": "InstanceGroup judges it",
+    ("QuotaGate", "makes"): "any value that JSON has",
+}
+"""Classes, or arguments, that do not refuse every other type, with the reason."""
+
+
+def test_every_public_class_judges_the_types_of_its_arguments() -> None:
+    unjudged = {name for name, public in _public() if not hasattr(public.__init__, "__wrapped__")}
+    # it is also a class of the gate's function, where there is no judge: QuotaGate judges what is in it
+    assert unjudged == {"Requirement", *(each for each in OF_ANY_TYPE if isinstance(each, str))}
+
+
+class Other:
+    """What no argument takes."""
+
+
+@pytest.mark.examples
+@pytest.mark.timeout(600)
+def test_another_type_is_refused_by_the_name_of_the_argument(made: Made) -> None:
+    wrong: list[tuple[str, str, str]] = []
+    for name, argument, kind in _arguments():
+        if name in OF_ANY_TYPE or (name, argument) in OF_ANY_TYPE:
+            continue
+        values: list[object] = [Other(), b"a", *([] if type(None) in get_args(kind) else [None])]
+        for value in values:
+            try:
+                _make(made, name, {argument: value}, "Tried")
+                wrong.append((name, argument, "taken"))
+            except ValueError as refused:
+                if not re.search(rf"\b{argument}: must be .*, got .*; ", str(refused)):
+                    wrong.append((name, argument, str(refused)))
+    assert wrong == []
+
+
+@pytest.mark.examples
+@pytest.mark.timeout(600)
+def test_a_token_is_refused_or_reaches_the_template(made: Made) -> None:
+    """No name, construct ID or text has CDK's encoding of a token, which changes from one synthesis to the next."""
+    scope = cast("cdk.App", next(iter(place[0].node.root for place, _ in made.values() if place)))
+    unclear: list[tuple[str, str, str]] = []
+    taken: set[tuple[str, str, str]] = set()
+    for index, (name, argument, kind) in enumerate(_arguments()):
+        for form in ("text", "number", "list", "whole list"):
+            tried = cdk.Stack(scope, f"Tried{index}-{form.replace(' ', '-')}", env=HERE)
+            value = _token(tried, form, kind)
+            if value is None or name in OF_ANY_TYPE:
+                scope.node.try_remove_child(tried.node.id)
+                continue
+            try:
+                _make(made, name, {argument: value}, "Tried", tried)
+                taken.add((name, argument, form))
+            except ValueError as refused:
+                scope.node.try_remove_child(tried.node.id)
+                if _ENCODED.search(str(refused)):
+                    unclear.append((name, argument, str(refused)))
+    found = {
+        each.stack_name: match[0]
+        for each in scope.synth().stacks
+        if (match := _ENCODED.search(json.dumps(each.template))) is not None
+    }
+    assert (unclear, found) == ([], {})
+    # what users give as parameters
+    assert taken >= {
+        ("ControlPlane", "eks_cluster_name", "text"),
+        ("ControlPlane", "public_access_cidrs", "whole list"),
+        ("LustreFileSystem", "capacity_gib", "number"),
+        ("Notifications", "cluster_name", "text"),
+        ("Notifications", "emails", "list"),
+        ("TaskGovernance", "name_prefix", "text"),
+    }
+
+
+_ENCODED = re.compile(r".{40}(?:Token\[|TOKEN|token-token|-1\.88\d+e|\d{100}).{20}")
+
+
+def _token(scope: Construct, form: str, kind: Any) -> Any:
+    """Return a token for an argument of this type; None if it takes no such value."""
+    kinds = {kind, *get_args(kind)} if get_origin(kind) in (Union, types.UnionType) else {kind}
+    parameter = cdk.CfnParameter(scope, "Given", type="Number" if form == "number" else "String", default=1)
+    if form == "number":
+        return parameter.value_as_number if kinds & {int, float} else None
+    if form == "text":
+        is_text = str in kinds or any(get_origin(each) is Literal for each in kinds)
+        return f"given-{parameter.value_as_string}" if is_text else None
+    if not any(get_origin(each) is Sequence and get_args(each)[0] is str for each in kinds):
+        return None
+    return [parameter.value_as_string] if form == "list" else cdk.Fn.split(",", parameter.value_as_string)

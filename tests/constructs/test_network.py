@@ -328,7 +328,7 @@ def test_slots_are_disjoint_parts_of_the_block(prefix: int, needed: int) -> None
         ),
         (
             {"vpc_cidr": cdk.Fn.import_value("cidr")},
-            "vpc_cidr: must be known at synthesis, got a token; write the block out",
+            "vpc_cidr: must be known at synthesis, got a token; write the value out",
         ),
         (
             {"nat_gateways": 0},

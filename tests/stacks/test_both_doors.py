@@ -227,6 +227,10 @@ ANOTHER_FIX: Mapping[str, tuple[str, str]] = {
     ),
     "existing-one_control_plane_subnet": ("ControlPlane makes a cluster; ExistingControlPlane is another", "add 1"),
     "existing-control_plane_subnet_twice": ("the argument may list more subnets than two", "remove one of the two"),
+    "task_governance-memory_is_a_word": (
+        "its type is judged before the field, which has an example",
+        "write memory_gib in digits",
+    ),
     "restricted-restricted_without_file_system": (_OBJECT, "set lustre=ServiceLustre(...)"),
     "restricted-shared_environment_without_groups": (_LEFT_OUT, "pass one or leave out shared_environment"),
     "encryption-node_volumes_without_continuous_provisioning": (

@@ -15,6 +15,7 @@ from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.common.handler_functions import handler_function, handler_role
 from hyperpod_cdk.common.stack_arns import arn_here
 from hyperpod_cdk.common.waiting import wait_for
+from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import refuse, refuse_unlike
 from hyperpod_cdk.config.eks import ExistingEks
 
@@ -26,6 +27,7 @@ _STACK = "arn:<AWS::Partition>:cloudformation:<AWS::Region>:<AWS::AccountId>:sta
 _OWN_STACKS = "a stack's ARN ends with an ID that CloudFormation creates: these are the environment's own, by name"
 
 
+@judged()
 class DeletionProtectionFunction(Construct):
     """The Lambda function that serves every ``DeletionProtection`` of an environment.
 
@@ -85,6 +87,7 @@ class DeletionProtectionFunction(Construct):
         )
 
 
+@judged()
 class DeletionProtection(Construct):
     """Lets a protected stack be created anew after its creation failed, and protects the EKS cluster.
 

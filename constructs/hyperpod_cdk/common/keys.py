@@ -18,8 +18,10 @@ from hyperpod_cdk.common.acknowledgments import withdraw_log_group
 from hyperpod_cdk.common.log_settings import SETTINGS, LogSettings
 from hyperpod_cdk.common.selection import resources_of
 from hyperpod_cdk.common.stack_arns import arn_here
+from hyperpod_cdk.config.argument_types import judged
 
 
+@judged()
 class EncryptionKey(Construct):
     """A symmetric KMS key for what an environment keeps.
 

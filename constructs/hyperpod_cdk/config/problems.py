@@ -318,7 +318,7 @@ def _type_message(model: type[BaseModel], source: Source, path: DataPath, value:
         float: _fraction_message,
         bool: _truth_message,
     }
-    number = _without_unit(key, value) if kind in {int, float} and isinstance(value, str) else None
+    number = without_unit(key, value) if kind in {int, float} and isinstance(value, str) else None
     if number is not None and _refusal(model, path, number) is None:
         what = "a whole number" if kind is int else "a number"
         said = f"must be {what}, without a unit, got {describe(value)}; "
@@ -345,7 +345,7 @@ _UNITS = {
 _WITH_UNIT = re.compile(r"(?P<before>\$?)(?P<number>\d+)\s*(?P<unit>[a-z%/$]*)")
 
 
-def _without_unit(key: str, text: str) -> int | None:
+def without_unit(key: str, text: str) -> int | None:
     """Return the number of a text such as 500GB if its unit is the one in the name of the key."""
     found = _WITH_UNIT.fullmatch(text.strip().lower())
     unit = next((each for each in _UNITS if each in key.split("_")), None)

@@ -33,6 +33,7 @@ from hyperpod_cdk.common.log_settings import LogSettings, check_retention
 from hyperpod_cdk.common.removal import goes_with_its_stack
 from hyperpod_cdk.common.stack_arns import arn_of_aws
 from hyperpod_cdk.config import eks as fields
+from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import is_token, refuse
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.network.vpc import Network
@@ -68,6 +69,7 @@ class OidcProvider:
         return self.issuer_url.removeprefix("https://")
 
 
+@judged(known=("kubernetes_version",), whole=("public_access_cidrs",))
 class ControlPlane(Construct):
     """An EKS cluster without nodes of its own, ready for HyperPod to join.
 
@@ -319,6 +321,7 @@ class ControlPlane(Construct):
         )
 
 
+@judged(known=("kubernetes_version",))
 class ExistingControlPlane(Construct):
     """An existing EKS cluster, with the public interface of ``ControlPlane`` and its own kubectl handler.
 
@@ -544,8 +547,6 @@ def _endpoint_access(kind: Literal["public_and_private", "private"], cidrs: Sequ
 
 
 def _kubectl_layer(scope: Construct, kubernetes_version: str) -> lambda_.ILayerVersion:
-    if not isinstance(kubernetes_version, str):
-        refuse(fields.Eks, kubernetes_version=kubernetes_version)
     minor = kubernetes_version.removeprefix("1.")
     problem = kubernetes.kubectl_problem(kubernetes_version)
     if problem is not None:

@@ -26,6 +26,7 @@ from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.catalog.kubernetes import SYSTEM_NAMESPACE
 from hyperpod_cdk.common.manifests import answer_in_time
 from hyperpod_cdk.config import eks as fields
+from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import refuse, refuse_unknown_types
 from hyperpod_cdk.eks import charts
 from hyperpod_cdk.eks.chart_values import chart_values
@@ -42,6 +43,7 @@ _TIMEOUT_MINUTES = 13
 pending-upgrade (aws-cdk issue 22257)."""
 
 
+@judged()
 @dataclass(frozen=True)
 class HyperPodChart:
     """The folder of the dependency chart, or the placeholder that replaces it until it is pulled.
@@ -81,6 +83,7 @@ class HyperPodChart:
         return HyperPodChart.pulled(charts.verify(project))
 
 
+@judged(known=("instance_types",))
 class HyperPodDependencies(Construct):
     """The release ``hyperpod-dependencies`` in ``kube-system``: device plugins, health monitoring, operators, RBAC.
 

@@ -21,6 +21,7 @@ from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, RESOURCE, acknowledge
 from hyperpod_cdk.common.manifests import answer_in_time
 from hyperpod_cdk.common.stack_arns import arn_of_aws
+from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import is_token, refuse, refuse_unlike
 from hyperpod_cdk.config.checkpointing import CheckpointAccount
 from hyperpod_cdk.config.eks import ExistingEks
@@ -41,6 +42,7 @@ POD_IDENTITY_TRUST: Mapping[str, Any] = {
 _WEBHOOK_SECONDS = 300
 
 
+@judged()
 class NodeAddon(Construct):
     """An EKS add-on that stays degraded until a node is Ready; it must depend on the HyperPod cluster.
 
@@ -118,6 +120,7 @@ def check_addon(eks_cluster_name: str, addon_version: str | None = None) -> None
     refuse_unlike(addons.VERSION, addon_version=addon_version)
 
 
+@judged(known=("deployments",))
 class WebhookReady(Construct):
     """Waits until the deployments of an add-on's webhooks have a ready pod.
 
@@ -170,6 +173,7 @@ class WebhookReady(Construct):
         answer_in_time(self)
 
 
+@judged()
 class PodRole(Construct):
     """A role that the pods of one service account of an add-on get through EKS Pod Identity.
 
@@ -266,6 +270,7 @@ def driver_addon(
     return addon
 
 
+@judged()
 class EbsCsiDriver(Construct):
     """The EBS CSI driver as an EKS add-on, with the permissions that it needs on HyperPod nodes.
 
@@ -316,6 +321,7 @@ class EbsCsiDriver(Construct):
         self.addon: eks.CfnAddon = driver.addon
 
 
+@judged()
 class CoreDns(NodeAddon):
     """The cluster's DNS; waiting for it before nodes exist would block the deployment.
 

@@ -18,6 +18,7 @@ from hyperpod_cdk.common.handler_functions import handler_function, handler_role
 from hyperpod_cdk.common.manifests import applied_manifest
 from hyperpod_cdk.common.stack_arns import arn_here, arn_of_aws
 from hyperpod_cdk.config import task_governance as fields
+from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import is_token, refuse, refuse_unlike
 from hyperpod_cdk.config.eks import Eks
 from hyperpod_cdk.config.environment import Environment
@@ -34,6 +35,7 @@ _POLICIES_AND_QUOTAS = ("cluster-scheduler-config/*", "compute-quota/*")
 _ANY_ID = "SageMaker assigns the IDs of policies and quotas when they are created"
 
 
+@judged()
 class TaskGovernance(Construct):
     """HyperPod task governance on one cluster: its add-on, then the cluster policy, then a compute quota per team.
     Tokens are not checked.
@@ -400,7 +402,7 @@ def _classes(ordering: str, classes: Sequence[PriorityClass]) -> list[dict[str, 
 
 def _name(prefix: str, part: str) -> str:
     name = governance.made_name(prefix, part)
-    if not governance.POLICY_NAME.matches(name):
+    if not is_token(name) and not governance.POLICY_NAME.matches(name):
         raise ValueError(
             f"task governance: names made of name_prefix and the team must be {governance.POLICY_NAME.describes}, "
             f'got "{name}"; shorten or change name_prefix'

@@ -12,6 +12,7 @@ from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.catalog.rules import repeated, repeated_problem
 from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.config import task_governance as fields
+from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import is_token, refuse, unknown_type_problem
 
 Preemption = Literal["lower_priority", "never"]
@@ -22,6 +23,7 @@ PodSecurity = Literal["baseline", "privileged", "restricted"]
 _API_WORDS = {"count": "Count", "accelerators": "Accelerators", "vcpu": "VCpu", "memory_gib": "MemoryInGiB"}
 
 
+@judged()
 @dataclass(frozen=True, kw_only=True)
 class PriorityClass:
     """A class that tasks name. A task without a class has weight 0.
@@ -39,6 +41,7 @@ class PriorityClass:
         refuse(fields.PriorityClass, where=f"priority class {self.name}", name=self.name, weight=self.weight)
 
 
+@judged()
 @dataclass(frozen=True, kw_only=True)
 class AcceleratorPartition:
     """Partitions of GPUs in a quota.
@@ -57,6 +60,7 @@ class AcceleratorPartition:
         refuse(fields.AcceleratorPartition, where=f"partition {self.profile}", profile=self.profile, count=self.count)
 
 
+@judged()
 @dataclass(frozen=True, kw_only=True)
 class QuotaRow:
     """The compute of one instance type that a team is guaranteed, or may borrow.
@@ -160,6 +164,7 @@ class QuotaRow:
         return {name: value for name in _API_WORDS if (value := getattr(self, name)) is not None}
 
 
+@judged(known=("name", "borrow_limit_percent"))
 @dataclass(frozen=True, kw_only=True)
 class Team:
     """A team: its guaranteed compute, how it shares idle compute, and its members. Tokens are not checked.

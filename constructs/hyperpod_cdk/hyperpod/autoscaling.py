@@ -18,6 +18,7 @@ from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.common.handler_functions import document, handler_function, handler_role
 from hyperpod_cdk.common.removal import goes_with_its_stack
 from hyperpod_cdk.common.stack_arns import arn_here
+from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import refuse_unlike
 
 _TIMEOUT_SECONDS = 900
@@ -33,6 +34,7 @@ _GRANT_OPERATIONS = (
 )
 
 
+@judged(whole=("kms_key_arns",))
 class KarpenterAutoscaling(Construct):
     """What ``HyperPodCluster(autoscaling=...)`` needs so that HyperPod's own Karpenter scales its groups of count 0.
 

@@ -17,6 +17,7 @@ from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.common.stack_arns import arn_here
 from hyperpod_cdk.config import checkpointing as fields
+from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import is_token, refuse
 from hyperpod_cdk.eks.node_addons import POD_IDENTITY_TRUST, check_addon
 
@@ -31,6 +32,7 @@ _OBJECT_ACTIONS = (
 _LOG_ACTIONS = ("logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents")
 
 
+@judged(whole=("kms_key_arns",))
 class CheckpointAccess(Construct):
     """The permissions of the pods of one Kubernetes service account, with EKS Pod Identity.
 

@@ -18,6 +18,7 @@ from hyperpod_cdk.catalog.rules import same_name_problem
 from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import acknowledge, ignore_in_template
 from hyperpod_cdk.common.removal import goes_with_its_stack
+from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import is_token, problems, refuse_for, unlike
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.hyperpod import HyperPod
@@ -35,6 +36,7 @@ _IN_CLUSTER_NETWORK = (
 _UNCHECKED = "they keep every new node from work for about two hours; deep_health_checks of the group decides"
 
 
+@judged()
 class HyperPodCluster(Construct):
     """A HyperPod cluster of instance groups, attached to one EKS cluster.
 

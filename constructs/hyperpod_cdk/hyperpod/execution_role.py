@@ -19,6 +19,7 @@ from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY as MANAGED
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge, all_objects
 from hyperpod_cdk.common.removal import goes_with_its_stack
 from hyperpod_cdk.common.stack_arns import ANY_ACCOUNT, ec2_arn
+from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import refuse_unlike
 
 MANAGED_POLICY = "AmazonSageMakerClusterInstanceRolePolicy"
@@ -59,6 +60,7 @@ _UNSCOPED_ACTIONS = (
 _IMAGE_ACTIONS = ("ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer")
 
 
+@judged()
 class NodeExecutionRole(Construct):
     """The execution role of instance groups on EKS, with exactly the permissions that AWS's own templates give it.
 

@@ -12,6 +12,7 @@ from constructs import Construct, IDependable
 from hyperpod_cdk.catalog import hyperpod
 from hyperpod_cdk.catalog.rules import same_names_problem
 from hyperpod_cdk.common.manifests import applied_manifest
+from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import problems
 from hyperpod_cdk.config.hyperpod import KarpenterPool
 from hyperpod_cdk.hyperpod.instance_groups import TaintLike
@@ -32,6 +33,7 @@ class PoolLike(Protocol):
     def consolidate_after_seconds(self) -> int: ...
 
 
+@judged(known=("name",))
 @dataclass(frozen=True, kw_only=True)
 class Pool:
     """A pool of Karpenter: a NodePool and its HyperpodNodeClass over instance groups of count 0.
@@ -57,6 +59,7 @@ class Pool:
     consolidate_after_seconds: int = field(default=hyperpod.KARPENTER_DEFAULT_CONSOLIDATE_AFTER_SECONDS)
 
 
+@judged()
 class KarpenterPools(Construct):
     """The Kubernetes objects that let HyperPod's Karpenter scale instance groups.
 

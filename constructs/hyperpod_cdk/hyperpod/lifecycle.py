@@ -22,6 +22,7 @@ from hyperpod_cdk.catalog.s3_places import BUCKET_NAME_MAXIMUM
 from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import acknowledge_bucket_deployment, acknowledge_log_group, ignore_in_checkov
 from hyperpod_cdk.common.physical_names import STACK_PART_LENGTH, stack_part
+from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import refuse, unknown_type_problem
 from hyperpod_cdk.config.lifecycle import ExistingBucket
 from hyperpod_cdk.script_files import (
@@ -53,6 +54,7 @@ _WRITES = (
 _ACCOUNT_LENGTH = len("111122223333")
 
 
+@judged(known=("directory", "name", "entry_points", "lustre", "lustre_over_efa"))
 class LifecycleScripts(Construct):
     """Uploads a folder of lifecycle scripts to S3, under a prefix that depends on the folder's content.
 
@@ -86,7 +88,7 @@ class LifecycleScripts(Construct):
     with ``bucket``, which has its own key.
 
     ``name`` (str): a word in the new bucket's name, shortened if it is too long; another one for each construct of a
-    stack. Default: made from the construct's path.
+    stack. Default: made from the construct's path. Raises ValueError for a token, which cannot be shortened.
 
     ``steps`` (Sequence[Path]): scripts that are uploaded into ``steps/`` with those of the folder; ``on_create.sh``
     runs all of them in the order of their names: two digits, _ and a word (``60_ours.sh``). Default: none. Raises

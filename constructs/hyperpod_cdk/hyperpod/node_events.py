@@ -17,6 +17,7 @@ from hyperpod_cdk.common.log_settings import check_retention
 from hyperpod_cdk.common.physical_names import stack_part
 from hyperpod_cdk.common.stack_arns import arn_here
 from hyperpod_cdk.config import wanted_alarms
+from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import refuse, refuse_unlike
 from hyperpod_cdk.config.hyperpod import HyperPod
 
@@ -43,6 +44,7 @@ _PERIOD_SECONDS = 300
 _RULE_NAME_LENGTH = 64
 
 
+@judged(whole=("alarm_actions",))
 class NodeEvents(Construct):
     """Stores every event of one HyperPod cluster and raises an alarm when something fails.
 

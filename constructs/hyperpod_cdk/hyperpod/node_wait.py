@@ -17,6 +17,7 @@ from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.common.handler_functions import document, handler_function, handler_role
 from hyperpod_cdk.common.stack_arns import arn_here
+from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import refuse, refuse_unlike
 from hyperpod_cdk.config.instance_group import InstanceGroup
 
@@ -25,6 +26,7 @@ _ANSWER_SECONDS = 240
 """How long after the time limit CloudFormation still accepts the answer, which names the cause."""
 
 
+@judged(known=("count",))
 @dataclass(frozen=True, kw_only=True)
 class AwaitedGroup:
     """An instance group on which add-on pods may run.
@@ -47,6 +49,7 @@ class AwaitedGroup:
         refuse(InstanceGroup, where=f"instance group {self.name}", count=self.count)
 
 
+@judged()
 class NodeWaiter(Construct):
     """The Lambda function of ``NodesReady``, with its role and its log group.
 
@@ -131,6 +134,7 @@ class NodeWaiter(Construct):
         resource.node.add_dependency(self._may_go_on)
 
 
+@judged(known=("nodes", "timeout_minutes"))
 class NodesReady(Construct):
     """A custom resource that is complete once ``nodes`` nodes of ``groups`` together are ``Running``.
 

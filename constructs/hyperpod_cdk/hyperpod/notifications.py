@@ -29,6 +29,7 @@ from hyperpod_cdk.common.acknowledgments import ACTION, RESOURCE, acknowledge, i
 from hyperpod_cdk.common.handler_functions import document, handler_function, handler_role
 from hyperpod_cdk.common.keys import EncryptionKey
 from hyperpod_cdk.common.stack_arns import arn_here, arn_of_aws
+from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import is_token, refuse, refuse_unknown_types, refuse_unlike
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.hyperpod import HyperPod
@@ -55,6 +56,7 @@ _FUNCTION = {
 }
 
 
+@judged()
 @dataclass(frozen=True, kw_only=True)
 class SlackChannel:
     """A channel of Slack in a workspace that was authorized for Amazon Q Developer in chat applications.
@@ -71,6 +73,10 @@ class SlackChannel:
         refuse(Slack, workspace_id=self.workspace_id, channel_id=self.channel_id)
 
 
+@judged(
+    known=("instance_groups", "instance_types", "nodes_missing_minutes", "spot_instance_types"),
+    whole=("training_plan_arns",),
+)
 class Notifications(Construct):
     """Notifies a team about one HyperPod cluster, through one SNS topic.
 
@@ -222,8 +228,10 @@ class Notifications(Construct):
         self._region, self._account = stack.region, stack.account
         self.topic: sns.CfnTopic | None = None if topic_arn else self._topic()
         self.topic_arn: str = topic_arn or self._made(self.topic).ref
-        for address in emails:
-            sns.CfnSubscription(self, f"Email-{address}", topic_arn=self.topic_arn, protocol="email", endpoint=address)
+        for index, address in enumerate(emails):
+            # an ID of a construct may not contain a token
+            suffix = str(index) if is_token(address) else address
+            sns.CfnSubscription(self, f"Email-{suffix}", topic_arn=self.topic_arn, protocol="email", endpoint=address)
         if slack is not None:
             self._channel(slack)
         if monthly_budget_usd is not None:

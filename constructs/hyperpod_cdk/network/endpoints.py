@@ -13,6 +13,7 @@ from hyperpod_cdk.catalog import network as rules
 from hyperpod_cdk.catalog.rules import repeated_problem
 from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.config import network as fields
+from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import is_token, refuse
 from hyperpod_cdk.network.vpc import check_zone_id
 
@@ -20,6 +21,7 @@ _HTTPS = 443
 _WORD = re.compile(r"[A-Za-z0-9]+")
 
 
+@judged(known=("services",))
 class InterfaceEndpoints(Construct):
     """An interface endpoint for each of ``services`` with an interface in each of ``subnet_ids``, and their group.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import jsii
-from aws_cdk import Aws, CfnResource, CfnTag, IStableStringProducer, Lazy, RemovalPolicy, Stack, Token
+from aws_cdk import Aws, CfnResource, CfnTag, IStableStringProducer, Lazy, RemovalPolicy, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
@@ -20,6 +20,7 @@ from hyperpod_cdk.catalog.rules import repeated, repeated_problem
 from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import acknowledge_log_group
 from hyperpod_cdk.config import network as fields
+from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import is_token, refuse, refuse_unlike
 
 _ANYWHERE = "0.0.0.0/0"
@@ -30,6 +31,16 @@ documentation, "Subnet Auto-Discovery"), and targets in a zone that a load balan
 (Application Load Balancers user guide, "Subnets for your load balancer"; both read 2026-11-28)."""
 
 
+@judged(
+    known=(
+        "vpc_cidr",
+        "availability_zones",
+        "nat_gateways",
+        "control_plane_zones",
+        "endpoint_zones",
+        "file_system_zones",
+    )
+)
 class Network(Construct):
     """A VPC whose subnets are pinned to availability zone IDs.
 
@@ -349,6 +360,7 @@ class Network(Construct):
         return [CfnTag(key=key, value=value) for key, value in named.items()]
 
 
+@judged(whole=("control_plane_subnet_ids",))
 class ExistingNetwork(Construct):
     """An existing VPC, with the public interface of ``Network``; creates no resource and does not call AWS.
 
@@ -429,6 +441,7 @@ class ExistingNetwork(Construct):
         return self._vpc.private_subnets
 
 
+@judged()
 class EfaSecurityGroup(Construct):
     """The security group that the nodes and the EKS control plane share: all traffic to and from itself, and outbound.
 
@@ -588,8 +601,6 @@ def _check_file_system_zones(zones: Mapping[str, str], wanted: Sequence[str]) ->
 def _check(
     vpc_cidr: str, zones: Mapping[str, str], *, region: str, nat_gateways: int, control_plane_zones: int
 ) -> None:
-    if Token.is_unresolved(vpc_cidr):
-        raise ValueError("vpc_cidr: must be known at synthesis, got a token; write the block out")
     problem = rules.cidr_problem(vpc_cidr, key="vpc_cidr")
     if problem:
         raise ValueError(f"vpc_cidr: {in_python(problem)}")

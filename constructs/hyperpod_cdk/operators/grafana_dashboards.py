@@ -9,6 +9,7 @@ from constructs import Construct
 
 from hyperpod_cdk.catalog import operators
 from hyperpod_cdk.common.handler_functions import handler_function, handler_role
+from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import is_token, refuse, refuse_unlike
 from hyperpod_cdk.config.hyperpod import HyperPod
 from hyperpod_cdk.handlers.grafana import dashboards
@@ -18,6 +19,7 @@ _TIMEOUT_SECONDS = 300
 _ANSWER_SECONDS = 1200  # the first run, Lambda's two retries and the pauses between them
 
 
+@judged()
 class GrafanaDashboards(Construct):
     """Data sources and dashboards of a HyperPod cluster in an Amazon Managed Grafana workspace.
 

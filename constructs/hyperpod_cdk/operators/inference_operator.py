@@ -21,6 +21,7 @@ from hyperpod_cdk.catalog.s3_places import BUCKET_NAME_MAXIMUM
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, RESOURCE, acknowledge, ignore_in_checkov
 from hyperpod_cdk.common.physical_names import STACK_PART_LENGTH, stack_part
 from hyperpod_cdk.common.stack_arns import arn_of_aws, ec2_arn
+from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import refuse, refuse_unlike
 from hyperpod_cdk.config.eks import ExistingEks
 from hyperpod_cdk.eks.node_addons import NodeAddon, inline_policy
@@ -30,6 +31,7 @@ _LONGEST_ROLE_NAME = 64
 _ACCOUNT_LENGTH = len("111122223333")
 
 
+@judged(known=("name",))
 class InferenceOperator(Construct):
     """The HyperPod inference operator, which serves models of JumpStart, S3 and FSx behind load balancers.
 

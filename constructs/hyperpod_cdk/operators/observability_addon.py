@@ -18,10 +18,12 @@ from hyperpod_cdk.catalog.rules import Pattern, joined
 from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, acknowledge
 from hyperpod_cdk.common.stack_arns import arn_here, arn_of_aws
+from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import is_token, refuse_unlike
 from hyperpod_cdk.eks.node_addons import NodeAddon, PodRole
 
 
+@judged()
 class PrometheusWorkspace(Construct):
     """An Amazon Managed Service for Prometheus workspace, which is retained with its metrics when the stack is deleted.
 
@@ -37,6 +39,7 @@ class PrometheusWorkspace(Construct):
         self.endpoint: str = _address(cdk.Aws.REGION, workspace.attr_workspace_id)
 
 
+@judged()
 class GrafanaWorkspace(Construct):
     """An Amazon Managed Grafana workspace with a role that reads Prometheus and CloudWatch; both are retained.
 
@@ -88,6 +91,7 @@ class GrafanaWorkspace(Construct):
         self.arn: str = arn_here("grafana", f"/workspaces/{workspace.attr_id}")
 
 
+@judged()
 class ObservabilityAddon(Construct):
     """The HyperPod observability add-on, which sends metrics of nodes, accelerators and jobs to Prometheus.
 

@@ -14,6 +14,7 @@ from hyperpod_cdk.catalog import addons, operators
 from hyperpod_cdk.catalog.rules import slug
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, acknowledge
 from hyperpod_cdk.common.stack_arns import arn_here, arn_of_aws
+from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.eks.node_addons import NodeAddon, PodRole
 
 _AGENT_POLICY = "AmazonSSMManagedInstanceCore"
@@ -22,6 +23,7 @@ _LONGEST_ROLE_NAME = 64
 _STACK_ID_LENGTH = len("1a2b3c4d")  # the first group of the UUID in a stack's id
 
 
+@judged(known=("name",))
 class Spaces(Construct):
     """The SageMaker Spaces add-on with the roles of its controller and of its router, each with EKS Pod Identity.
 

@@ -9,10 +9,12 @@ from constructs import Construct, IDependable
 from hyperpod_cdk.catalog import addons
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, acknowledge
 from hyperpod_cdk.common.stack_arns import arn_of_aws
+from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import refuse_unlike
 from hyperpod_cdk.eks.node_addons import POD_IDENTITY_TRUST, NodeAddon
 
 
+@judged()
 class TrainingOperator(Construct):
     """The HyperPod training operator, which runs ``HyperPodPyTorchJob`` with process-level recovery and elastic jobs.
 

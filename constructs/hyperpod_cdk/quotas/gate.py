@@ -18,6 +18,7 @@ from hyperpod_cdk.common.acknowledgments import acknowledge_quota_gate
 from hyperpod_cdk.common.handler_functions import handler_function, handler_role
 from hyperpod_cdk.common.stack_arns import arn_here
 from hyperpod_cdk.common.waiting import wait_for
+from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import refuse
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.source import describe
@@ -34,6 +35,7 @@ _SHORTEST_TIMEOUT_SECONDS = 60
 _LONGEST_TIMEOUT_SECONDS = 900
 
 
+@judged(known=("requirements", "timeout_seconds"))
 class QuotaGate(Construct):
     """A custom resource that compares ``requirements`` with the account's quotas and fails if they are too low.
 

@@ -21,6 +21,7 @@ from hyperpod_cdk.common.acknowledgments import acknowledge_log_group
 from hyperpod_cdk.common.physical_names import stack_part
 from hyperpod_cdk.common.stack_arns import arn_here
 from hyperpod_cdk.config import storage as fields
+from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import is_token, problems, refuse
 
 Event = Literal["new", "changed", "deleted"]
@@ -35,6 +36,7 @@ _COMPRESSION_TYPES = {"lz4": "LZ4", "none": "NONE"}
 _LOG_RETENTION_DAYS = 365
 
 
+@judged(known=("path", "imported_file_chunk_size_mib"))
 @dataclass(frozen=True, kw_only=True)
 class DataRepository:
     """A folder of the file system that mirrors a prefix of an S3 bucket.
@@ -66,6 +68,7 @@ class DataRepository:
     imported_file_chunk_size_mib: int | None = None
 
 
+@judged()
 @dataclass(frozen=True, kw_only=True)
 class ReadCache:
     """The SSD read cache of an Intelligent-Tiering file system.
@@ -82,6 +85,7 @@ class ReadCache:
     size_gib: int | None = None
 
 
+@judged()
 class LustreFileSystem(Construct):
     """A Lustre file system in one subnet, for clients in one security group. Tokens are not checked.
 

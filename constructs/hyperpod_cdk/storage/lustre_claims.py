@@ -13,11 +13,13 @@ from hyperpod_cdk.catalog import lustre as rules
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, acknowledge
 from hyperpod_cdk.common.stack_arns import arn_of_aws
 from hyperpod_cdk.config import storage as fields
+from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import refuse
 from hyperpod_cdk.eks.node_addons import POD_IDENTITY_TRUST, driver_addon
 from hyperpod_cdk.storage.volume_claims import VolumeClaims
 
 
+@judged(known=("claim_name", "namespaces"))
 class LustreClaims(VolumeClaims):
     """A persistent volume and a claim named ``claim_name`` in each of ``namespaces``, bound to each other.
 
@@ -94,6 +96,7 @@ class LustreClaims(VolumeClaims):
         )
 
 
+@judged()
 class FsxCsiDriver(Construct):
     """The FSx CSI driver as an EKS add-on, with permissions from its own pod identity association.
 

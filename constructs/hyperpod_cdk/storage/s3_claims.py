@@ -15,6 +15,7 @@ from hyperpod_cdk.catalog import addons, arns, s3_places
 from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.config import storage as fields
+from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import is_token, refuse
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.eks.node_addons import POD_IDENTITY_TRUST, driver_addon
@@ -27,6 +28,7 @@ CSI_DRIVER = "s3.csi.aws.com"
 _ANY_CAPACITY = "1Gi"
 
 
+@judged()
 @dataclass(frozen=True, kw_only=True)
 class MountedBucket:
     """An existing S3 bucket, or its part under ``prefix`` (empty, or ending with ``/``), and what pods may do.
@@ -75,6 +77,7 @@ class MountedBucket:
             raise ValueError(f"{key}: {in_python(problem)}")
 
 
+@judged(known=("claim_name", "namespaces"))
 class S3Claims(VolumeClaims):
     """A persistent volume and a claim named ``claim_name`` in each of ``namespaces``, over one ``MountedBucket``.
 
@@ -147,6 +150,7 @@ class S3Claims(VolumeClaims):
         )
 
 
+@judged()
 class S3CsiDriver(Construct):
     """The Mountpoint for S3 CSI driver as an EKS add-on, with permissions for ``buckets`` and nothing else.
 
