@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 import venv
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from hyperpod_cdk.review.isolation import Limits
 from hyperpod_cdk.review.sources import CHART, CHART_LOCK, Source, SynthesisError, sources
 from hyperpod_cdk.script_files import library_scripts
 from hyperpod_cdk.templates.assembly import EMPTY, AssemblyError
+from tests.review.test_isolation import sleeping
 from tests.support.assembly import PROJECT
 
 APP = """\
@@ -701,6 +703,25 @@ def test_what_the_caller_loads_is_loaded_while_the_apps_run(project: Path) -> No
     ) as found:
         assert found[0] is None
         assert [stack.name for stack in found[1].assembly.stacks] == ["dev-x"]
+
+
+def test_ctrl_c_stops_the_apps_of_both_sides(project: Path) -> None:
+    # a time of its own, because other tests may run beside this one
+    seconds = str(80_000 + os.getpid())
+    write(project / "app.py", f"import subprocess; subprocess.run(['sleep', '{seconds}'])")
+    git(project, "commit", "-qam", "an app that sleeps")
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    begun = time.monotonic()
+    with (
+        pytest.raises(KeyboardInterrupt),
+        sources(project, "dev", base="HEAD", head=None, limits=Limits(seconds=60), meanwhile=interrupted),
+    ):
+        pass
+    assert time.monotonic() - begun < 30
+    assert sleeping(seconds) == []
 
 
 IMPORTS_OF_OTHER_THREADS = """

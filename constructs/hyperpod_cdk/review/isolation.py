@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from typing import Final
 
 from hyperpod_cdk.file_reading import resolved
@@ -73,11 +74,13 @@ def run_isolated(
     masked: Sequence[Path],
     limits: Limits,
     begun: Callable[[], object] | None = None,
+    given_up: Event | None = None,
 ) -> Ran:
     """Run ``command`` in ``folder``, a text as a line for a shell; return its output, at most 1 MiB of it.
 
     It may write to ``scratch`` and read ``readable`` and the interpreter, except for ``masked`` paths. Of this
-    process's variables it gets those in ``ALLOWED``, and ``variables``. ``begun`` is called as soon as it runs.
+    process's variables it gets those in ``ALLOWED``, and ``variables``. ``begun`` is called as soon as it runs. It is
+    stopped when ``given_up`` is set.
     """
     for name in ("home", "tmp", "system"):
         (scratch / name).mkdir(parents=True, exist_ok=True)
@@ -119,7 +122,7 @@ def run_isolated(
         try:
             if begun is not None:
                 begun()
-            stopped = _watch(running, limits)
+            stopped = _watch(running, limits, given_up)
         finally:
             _stop(running)
         output.seek(0)
@@ -141,13 +144,15 @@ def _kept(*, is_trusted: bool) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name in ALLOWED or name.startswith("LC_")}
 
 
-def _watch(running: subprocess.Popen[bytes], limits: Limits) -> str:
-    """Wait for the end; return the limit that was reached before it."""
+def _watch(running: subprocess.Popen[bytes], limits: Limits, given_up: Event | None) -> str:
+    """Wait for the end; return the limit that was reached, or what else happened, before it."""
     until = time.monotonic() + limits.seconds
     while True:
         with contextlib.suppress(subprocess.TimeoutExpired):
             running.wait(_POLL_SECONDS)
             return ""
+        if given_up is not None and given_up.is_set():
+            return "its result is no longer needed"
         if time.monotonic() > until:
             return f"it took longer than {limits.seconds:g} seconds"
         if _resident_mib(running.pid) > limits.mib:

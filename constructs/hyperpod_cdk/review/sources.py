@@ -145,7 +145,7 @@ def sources(
             tree.limits = limits or Limits()
         if trees and not environment:
             raise AssemblyError(f"name the environment, as in 'hyperpod-cdk review ENV'; {_choice(project)}")
-        with ThreadPoolExecutor(len(sides)) as pool:
+        with ThreadPoolExecutor(len(sides)) as pool, _stopped_with(trees):
             list(pool.map(lambda tree: tree.check_out(), trees))
             file = _file(project, environment, trees) if environment and trees else ""
             _pair(trees, file)
@@ -167,6 +167,17 @@ def sources(
         if not _are_two(sides, [source.assembly for source in found]):
             _refuse_two_environments([source.assembly for source in found])
         yield (found[0] if base is not None else None), found[-1]
+
+
+@contextmanager
+def _stopped_with(trees: Sequence[_Tree]) -> Iterator[None]:
+    """Stop the apps that still run if the body ends with an error or with Ctrl-C: otherwise it waits for them."""
+    try:
+        yield
+    except BaseException:
+        for tree in trees:
+            tree.given_up.set()
+        raise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,6 +241,8 @@ class _Tree:
     side."""
     begun: Event = field(default_factory=Event)
     """Set when the app runs, or if it will not run."""
+    given_up: Event = field(default_factory=Event)
+    """Set when nobody waits for the app any longer."""
 
     def identity(self, file: str) -> Identity | None:
         """Return what identifies the environment of a file for CloudFormation, None if the file does not show it."""
@@ -360,6 +373,7 @@ class _Tree:
             masked=[each / ".git" for each in readable],
             limits=self.limits,
             begun=self.begun.set,
+            given_up=self.given_up,
         )
         if ran.stopped:
             raise SynthesisError(f"{self.label}: the app was stopped: {ran.stopped}; nothing was compared", ran.output)
