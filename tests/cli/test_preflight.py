@@ -113,7 +113,7 @@ def test_no_credentials(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("nowhere",), 'no environment "nowhere" in environments; there are dev'),
+        (("nowhere",), 'no environment "nowhere" in environments; there is dev'),
         (("dve",), 'no environment "dve" in environments; did you mean dev?'),
         (
             ("dev", "--only", "qotas"),

@@ -58,4 +58,4 @@ def test_what_is_no_assembly_is_one_line(run: Run, run_process: Run, tmp_path: P
     assert len(refused.stderr.splitlines()) == 1
     unknown = run("templates", "prod")
     assert (unknown.returncode, unknown.stdout) == (2, "")
-    assert unknown.stderr == 'no environment "prod" in environments; there are dev\n'
+    assert unknown.stderr == 'no environment "prod" in environments; there is dev\n'

@@ -56,8 +56,8 @@ def test_a_name_that_is_mistyped_hides_no_mistake_elsewhere(run: Run, workspace:
     assert done.returncode == 2
     assert done.stdout.splitlines()[-1] == "1 of 1 file refused, 1 error"
     assert done.stderr.splitlines() == [
-        'no environment "prdo" in environments; there are dev',
-        "no file ./nowhere.yaml; there are dev",
+        'no environment "prdo" in environments; there is dev',
+        "no file ./nowhere.yaml; there is dev",
     ]
 
 

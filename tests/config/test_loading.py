@@ -172,10 +172,10 @@ class TestResolve:
         ("text", "message"),
         [
             ("prd", 'no environment "prd" in environments; did you mean prod?'),
-            ("zzz", 'no environment "zzz" in environments; there are prod'),
+            ("zzz", 'no environment "zzz" in environments; there is prod'),
             ("environments/prd.yaml", "no file environments/prd.yaml; did you mean prod?"),
-            ("../x.yaml", "no file ../x.yaml; there are prod"),
-            ("n" * 300, f'no environment "{"n" * 300}" in environments; there are prod'),
+            ("../x.yaml", "no file ../x.yaml; there is prod"),
+            ("n" * 300, f'no environment "{"n" * 300}" in environments; there is prod'),
             ("", "ENV must be the name of an environment or the path of its file, got ''"),
             ("a\0b", "ENV must be the name of an environment or the path of its file, got 'a\\x00b'"),
         ],

@@ -202,7 +202,7 @@ def test_an_environment_that_the_deployment_decides(tmp_path: Path) -> None:
                 }
             },
             "prod",
-            "{folder}: contains no environment 'prod'; there are dev",
+            "{folder}: contains no environment 'prod'; there is dev",
         ),
         (
             {"x": {"type": "cdk:cloud-assembly", "properties": {"directoryName": "assembly-dev"}}},

@@ -535,7 +535,7 @@ def test_outside_of_a_repository(tmp_path: Path) -> None:
 
 def test_which_environment(project: Path, tmp_path: Path) -> None:
     assert refusal(project, "main", None, None) == (
-        "name the environment, as in 'hyperpod-cdk review ENV'; there are dev"
+        "name the environment, as in 'hyperpod-cdk review ENV'; there is dev"
     )
     assert refusal(project, "main", None, "dve") == (
         f'no environment "dve" in {project / "environments"}; did you mean dev?'

@@ -9,6 +9,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, Strict
 
 from hyperpod_cdk.catalog.rules import SLUG_REGEX, Bound, Pattern, again_problem, repeated
+from hyperpod_cdk.catalog.sentences import plural
 from hyperpod_cdk.config import documents
 from hyperpod_cdk.config.documents import DocumentError, Said
 from hyperpod_cdk.config.draft import UnknownValueError
@@ -155,7 +156,7 @@ def _environments_are_there(fleet: Fleet, names: Sequence[str]) -> Iterator[tupl
     for place, name in placed:
         if name not in names:
             near = closest(name, names)
-            there = f"there are {', '.join(names)}" if names else "there is none yet"
+            there = f"there {plural(len(names), 'is', 'are')} {', '.join(names)}" if names else "there is none yet"
             yield (
                 place,
                 f"must be an environment of environments/, got {name}; {f'did you mean {near}?' if near else there}",

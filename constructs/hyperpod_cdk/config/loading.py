@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hyperpod_cdk.catalog import regions
+from hyperpod_cdk.catalog.sentences import plural
 from hyperpod_cdk.config import documents
 from hyperpod_cdk.config.documents import DocumentError, Said, shown
 from hyperpod_cdk.config.source import ENVIRONMENT, DataPath, Source, parse_path
@@ -149,7 +150,7 @@ def resolve_environment_file(name_or_path: str, root: Path) -> Path:
     if near:
         fix = f"did you mean {near}?"
     elif names:
-        fix = f"there are {', '.join(names)}"
+        fix = f"there {plural(len(names), 'is', 'are')} {', '.join(names)}"
     else:
         fix = f"{FOLDER}/ holds no environment yet; {made_in(root)}"
     asked = documents.tidy(name_or_path)

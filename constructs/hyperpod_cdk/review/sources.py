@@ -26,6 +26,7 @@ from typing import Any
 
 from hyperpod_cdk.catalog import kubernetes
 from hyperpod_cdk.catalog.rules import joined
+from hyperpod_cdk.catalog.sentences import plural
 from hyperpod_cdk.config.documents import DocumentError, open_source, shown
 from hyperpod_cdk.config.loading import (
     FOLDER,
@@ -644,7 +645,7 @@ def _are_two(sides: Sequence[_Folder | _Tree], assemblies: Sequence[Assembly]) -
 
 def _choice(project: Path) -> str:
     names = environment_names(project)
-    return f"there are {', '.join(names)}" if names else f"{FOLDER}/ is empty"
+    return f"there {plural(len(names), 'is', 'are')} {', '.join(names)}" if names else f"{FOLDER}/ is empty"
 
 
 def _refuse_two_environments(assemblies: Sequence[Assembly]) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from hyperpod_cdk.catalog.sentences import plural
 from hyperpod_cdk.file_reading import NoFileError, TooLargeError, read_bytes, resolved
 from hyperpod_cdk.templates import deployment
 from hyperpod_cdk.templates.assets import MOST_BYTES
@@ -319,7 +320,8 @@ def read_assembly(folder: Path, environment: str | None = None) -> Assembly:
         raise AssemblyError(f"{folder}: contains {len(nested)} environments ({', '.join(sorted(nested))}); name one")
     name = environment or next(iter(nested))
     if name not in nested:
-        raise AssemblyError(f"{folder}: contains no environment {name!r}; there are {', '.join(sorted(nested))}")
+        there = f"there {plural(len(nested), 'is', 'are')} {', '.join(sorted(nested))}"
+        raise AssemblyError(f"{folder}: contains no environment {name!r}; {there}")
     inner = nested[name]
     _refuse_unread(folder, name, inner)
     return Assembly(environment=name, stacks=_stacks(inner, _artifacts(inner), top=folder), folder=folder)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hyperpod_cdk.catalog.rules import listing
-from hyperpod_cdk.catalog.sentences import Sentence, Setting
+from hyperpod_cdk.catalog.sentences import Sentence, Setting, plural
 from hyperpod_cdk.config.rules.book import Problem, warning
 from hyperpod_cdk.workloads.job import KINDS, TRAINING, Kind, own_kinds, runs_a_program
 from hyperpod_cdk.workloads.nodes import node_shape
@@ -60,7 +60,9 @@ def group_is_there(context: Context) -> Found:
         yield Problem(("group",), "needs an instance group, but the environment has only restricted ones; add one")
     elif name is None:
         yield Problem(
-            ("group",), f"is missing; add group: {_likely(context)}, or specify --group; there are {_all(names)}"
+            ("group",),
+            f"is missing; add group: {_likely(context)}, or specify --group; there"
+            f" {plural(len(names), 'is', 'are')} {_all(names)}",
         )
     elif name in {group.name for group in section.restricted_instance_groups}:
         yield Problem(
