@@ -347,7 +347,8 @@ class _Rehearsal:
         data = copy.deepcopy(yaml.safe_load(file.read_text(encoding="utf-8")))
         edit(data)
         target = self.scratch / f"{name}.yaml"
-        target.write_text(yaml.safe_dump(data, sort_keys=False), encoding="utf-8")
+        # JSON is YAML with all text in quotes: without them, 012345678901 is text for PyYAML and a number for editors
+        target.write_text(json.dumps(data, ensure_ascii=False), encoding="utf-8")
         return target
 
     def _failed_events(self) -> list[dict[str, Any]]:

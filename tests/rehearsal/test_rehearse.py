@@ -140,6 +140,19 @@ def test_nodes_that_fail_make_a_rehearsal_fail_and_those_of_the_account_file_do_
     assert "  instance group system: 1 node not Running: Insufficient free IP addresses." in text
 
 
+@pytest.mark.parametrize("text", ["012345678901", "111122223333", "0042", "no", "1e3"])
+def test_an_edited_file_says_the_rest_as_before(project: Path, tmp_path: Path, text: str) -> None:
+    file = tmp_path / "prod.yaml"
+    prod = (project / "environments" / "prod.yaml").read_text(encoding="utf-8")
+    account = text if len(text) == 12 else "111122223333"
+    file.write_text(
+        prod.replace("111122223333", account).replace("cost-center: ml-platform", f'cost-center: "{text}"'),
+        encoding="utf-8",
+    )
+    edited = _Rehearsal._edited(SimpleNamespace(scratch=tmp_path), file, "update", lambda _: None)  # type: ignore[arg-type]  # uses nothing else
+    assert load_environment(edited).environment == load_environment(file).environment
+
+
 def test_the_report_says_why_it_failed(capsys: pytest.CaptureFixture[str]) -> None:
     report = Report(environment="prod", file="environments/prod.yaml", account="111122223333", region="us-east-1")
     report.steps.append(Step(name="deploy", result="failed", seconds=12.4))

@@ -171,3 +171,8 @@ def test_what_no_template_holds_is_one_line(text: str, problem: str) -> None:
         parse_template(text, "t")
     assert problem in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["012345678901", "0089", "007"])
+def test_digits_are_text_for_every_reader(text: str) -> None:
+    assert template_yaml({"Outputs": {"Account": {"Value": text}}}) == f"Outputs:\n  Account:\n    Value: '{text}'\n"

@@ -110,7 +110,11 @@ def _is_plain(text: object) -> bool:
 
 
 def _string(dumper: Any, data: str) -> yaml.Node:
-    node: yaml.Node = dumper.represent_scalar("tag:yaml.org,2002:str", data, style="|" if "\n" in data else None)
+    style = "|" if "\n" in data else None
+    if re.fullmatch(r"0[0-9]+", data):
+        # an account ID that is text for PyYAML and a number for others
+        style = "'"
+    node: yaml.Node = dumper.represent_scalar("tag:yaml.org,2002:str", data, style=style)
     return node
 
 
