@@ -65,7 +65,12 @@ from hyperpod_cdk._cli.output import Checked, Format, let_readers_go, print_chec
 
 app: typer.Typer = typer.Typer(
     name="hyperpod-cdk",
-    help="Create and operate SageMaker HyperPod clusters on EKS, each described by one YAML file.",
+    help=(
+        "Create and operate SageMaker HyperPod clusters on EKS, each described by one YAML file.\n\n"
+        "Exit codes: 0; 1 if a command ran and refuses, finds or could not finish something, as its help says; 2 if it"
+        " could not run (wrong words, no credentials, no such file); 130 after Ctrl-C. 'cdk' has those of the CDK CLI."
+        " -h is short for --help."
+    ),
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

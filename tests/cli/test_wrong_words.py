@@ -198,7 +198,7 @@ BEFORE_AWS = [
         f"{_IMPORT} --kubernetes-version 1",
         (
             "--kubernetes-version: must be a Kubernetes version that HyperPod accepts (1.30 to 1.35 on 2026-11-20), got"
-            ' "1"; give --kubernetes-version "1.35"'
+            ' "1"; give --kubernetes-version 1.35'
         ),
     ),
     (
