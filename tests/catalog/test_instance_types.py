@@ -311,10 +311,26 @@ def test_a_near_miss_of_a_type_that_the_caller_states_is_named() -> None:
     )
 
 
+@row_by_row(
+    "name, types",
+    [
+        ("ml.p5.24xlarge", "ml.p5.48xlarge or ml.p5.4xlarge"),
+        ("P5.24xlarge", "ml.p5.48xlarge or ml.p5.4xlarge"),
+        ("ml.p6.48xlarge", "ml.p6-b200.48xlarge or ml.p6-b300.48xlarge"),
+    ],
+)
+def test_a_size_that_its_family_lacks_is_answered_with_the_family(name: str, types: str) -> None:
+    assert instance_types.unknown_type_problem(name) == (
+        f'must be a HyperPod instance type known on {instance_types.AS_OF}, got "{name}"; set instance_type to {types},'
+        " or state the type's numbers under instance_types:"
+    )
+
+
 def test_a_far_miss_says_how_to_go_on() -> None:
     assert instance_types.unknown_type_problem("hopper", key="type") == (
         f'must be a HyperPod instance type known on {instance_types.AS_OF}, got "hopper"; '
-        "set type to one of the 209 known, or state the type's numbers under instance_types:"
+        "set type to one of the 209 known, which 'hyperpod-cdk schema' lists, or state the type's numbers under"
+        " instance_types:"
     )
 
 

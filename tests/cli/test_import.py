@@ -413,7 +413,7 @@ def test_another_place(run: Run, workspace: Path) -> None:
         (
             ("--name", "lab", "--region", "mars"),
             (
-                f'--region: must be an AWS region known on {regions.AS_OF}, got "mars"; give --region one of'
+                f'--region: must be an AWS region known on {regions.AS_OF}, got "mars"; set --region to one of'
                 f" {', '.join(regions.HYPERPOD_REGIONS)}"
             ),
         ),

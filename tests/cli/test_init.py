@@ -266,8 +266,7 @@ FIRST_ZONE = (
             (
                 (
                     "--training-plan-arn (hyperpod.instance_groups[1].training_plan_arn): needs"
-                    " --capacity training_plan, got no capacity; give --capacity training_plan or leave out"
-                    " --training-plan-arn"
+                    " --capacity training_plan, got no capacity; leave out --training-plan-arn"
                 ),
             ),
         ),
@@ -294,7 +293,11 @@ def test_a_wrong_answer_is_reported_once_and_by_its_options(
 @row_by_row(
     "wrong, option, said",
     [
-        ({"capacity": "training_plan", "training_plan_arn": PLAN}, "capacity", "; give --capacity on_demand or spot"),
+        (
+            {"capacity": "training_plan", "training_plan_arn": PLAN},
+            "capacity",
+            "; give --capacity on_demand or spot, and leave out --training-plan-arn",
+        ),
         (
             {"instance_type": "ml.p5.48xlarg"},
             "instance-type",
@@ -309,7 +312,7 @@ def test_a_wrong_answer_is_reported_once_and_by_its_options(
         (
             {"training_plan_arn": PLAN, "capacity": "spot"},
             "training-plan-arn",
-            "got --capacity spot; give --capacity training_plan or leave out --training-plan-arn",
+            "got --capacity spot; leave out --training-plan-arn",
         ),
         ({"zones": ("use1-az4", "x")}, "zone", 'got "x"; correct --zone'),
         ({"zones": ("use1-az4", "us-east-1a")}, "zone", "--region us-east-1' and set --zone to it"),

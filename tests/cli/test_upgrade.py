@@ -93,7 +93,7 @@ def test_a_refusal_ends_with_1(file: Path) -> None:
             (
                 "--kubernetes: must be a Kubernetes version that HyperPod accepts (1.30 to 1.35 on 2026-11-20), got"
                 ' "1.36" (HyperPod has AMIs for it since July 2026, but its prerequisites do not name it yet); give'
-                ' --kubernetes 1.35\n'
+                " --kubernetes 1.35\n"
             ),
         ),
         *(

@@ -11,7 +11,7 @@ from typing import Any
 
 from hyperpod_cdk.catalog import _data
 from hyperpod_cdk.catalog.closest import closest as _closest
-from hyperpod_cdk.catalog.rules import Pattern
+from hyperpod_cdk.catalog.rules import Pattern, listing
 from hyperpod_cdk.catalog.sentences import Choosing, OnlyInFiles, Sentence
 
 AS_OF: date
@@ -223,6 +223,16 @@ def closest(name: str) -> str | None:
     return _closest(wanted if wanted.startswith("ml.") else f"ml.{wanted}", _table())
 
 
+def _of_its_family(name: str) -> tuple[str, ...]:
+    """Return the types of a known family if ``name`` has a size that there is, but not in that family."""
+    wanted = name.strip().lower()
+    family, _, size = (wanted if wanted.startswith("ml.") else f"ml.{wanted}").rpartition(".")
+    if f"{family}.{size}" in _table() or size not in {each.rpartition(".")[2] for each in _table()}:
+        return ()
+    of_it = [each for each in _table() if each.startswith((f"{family}.", f"{family}-"))]
+    return tuple(of_it) if family.count(".") == 1 else ()
+
+
 def xlarge(name: str) -> int | None:
     """Return the size in a type's name: 4 for ``ml.c5.4xlarge``, 0 below ``xlarge``, None if the name has none."""
     size = name.rpartition(".")[2] if "." in name else ""
@@ -252,6 +262,9 @@ def unknown_type_problem(
     if near_stated:
         return f'must be an instance type that is known, got "{name}"; did you mean {near_stated}, stated {where}?'
     said = f'must be a HyperPod instance type known on {as_of()}, got "{name}"; '
+    if family := _of_its_family(name):
+        also = OnlyInFiles(f", or {otherwise}", python=f", or {otherwise}")
+        return Sentence(said, Choosing(key), f" {listing(family)}", also)
     if near := closest(name):
         return Sentence(
             said, f"did you mean {near}?", OnlyInFiles(f" If not, {otherwise}", python=f" If not, {otherwise}")
@@ -260,6 +273,7 @@ def unknown_type_problem(
         said,
         Choosing(key),
         f" one of the {len(_table())} known",
+        OnlyInFiles(", which 'hyperpod-cdk schema' lists"),
         OnlyInFiles(f", or {otherwise}", python=f", or {otherwise}"),
     )
 
