@@ -61,12 +61,19 @@ def load_document(account_file: Path | None = None, environment_file: Path | Non
     path = account_file or DEFAULT_ACCOUNT_FILE
     document, lines = read_with_lines(path)
     if environment_file is None:
-        return document
+        # the shipped file is written for any environment
+        return document if account_file else {name: _without_switch(told) for name, told in document.items()}
     environment = load_environment(environment_file).environment
     problems = [f"{path}:{line_of(lines, place)} {text}" for place, text in _foreign_nodes(document, environment)]
     if problems:
         raise AccountFileError("; ".join(problems))
     return resolved(document, environment)
+
+
+def _without_switch(section: Any) -> Any:
+    if not isinstance(section, Mapping):
+        return section
+    return {name: value for name, value in section.items() if name != "from_environment"}
 
 
 def resolved(document: Mapping[str, Any], environment: Environment) -> dict[str, Any]:

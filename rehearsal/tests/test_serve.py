@@ -140,6 +140,10 @@ def test_region_like_no_other_is_refused_with_all(capsys: pytest.CaptureFixture[
         ("- a", "must be a mapping, got list"),
         ("quotaz: {}", ":1 quotaz: extra inputs are not permitted"),
         ("quotas: 7", ":1 quotas: input should be a valid dictionary"),
+        (
+            "quotas: {}\nzones:\n  from_environment: true\n",
+            ":3 zones.from_environment: is for 'hyperpod-cdk rehearse', which knows the environment; state the values",
+        ),
     ],
 )
 def test_wrong_account_file_is_refused(

@@ -230,6 +230,21 @@ def read_account_file(path: Path) -> dict[str, Any]:
     return read_with_lines(path)[0]
 
 
+def without_environment(path: Path) -> dict[str, Any]:
+    """Return the document of an account file for an AWS that knows no environment; else as above.
+
+    ``from_environment: true`` is refused: what it stands for would be missing in the account, and nobody would know.
+    """
+    document, lines = read_with_lines(path)
+    for section, told in document.items():
+        if isinstance(told, Mapping) and told.get("from_environment"):
+            raise AccountFileError(
+                f"{path}:{line_of(lines, (section, 'from_environment'))} {section}.from_environment: is for"
+                " 'hyperpod-cdk rehearse', which knows the environment; state the values"
+            )
+    return document
+
+
 def read_with_lines(path: Path) -> tuple[dict[str, Any], Lines]:
     """Return the document of an account file and the line of each of its keys and items; else as above."""
     try:

@@ -86,10 +86,10 @@ def _region(text: str) -> str:
 def _account_file(text: str) -> dict[str, Any]:
     """Return the document of an account file."""
     # only with such a file: its models take some time to load
-    from hyperpod_cdk_rehearsal.embedded.account import AccountFileError, read_account_file  # noqa: PLC0415
+    from hyperpod_cdk_rehearsal.embedded.account import AccountFileError, without_environment  # noqa: PLC0415
 
     try:
-        return read_account_file(Path(text))
+        return without_environment(Path(text))
     except AccountFileError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 

@@ -269,3 +269,26 @@ def test_a_repository(stack: Any) -> None:
     with pytest.raises(ClientError):
         ecr.get_lifecycle_policy(repositoryName="cdk-assets")
     delete_twice(stack, made)
+
+
+@pytest.mark.parametrize(
+    ("tier", "length", "said"),
+    [
+        ({}, 4096, ""),
+        ({}, 4097, "Standard tier parameters support a maximum parameter value of 4096 characters."),
+        ({"Tier": "Advanced"}, 8192, ""),
+        ({"Tier": "Advanced"}, 8193, "Advanced tier parameters support a maximum parameter value of 8192 characters."),
+        ({"Tier": "Intelligent-Tiering"}, 8192, ""),
+    ],
+)
+def test_a_parameter_holds_as_much_as_its_tier(stack: Any, tier: dict[str, str], length: int, said: str) -> None:
+    stated = {"Type": "String", "Value": "x" * length, **tier}
+    if not said:
+        assert stack.create("AWS::SSM::Parameter", stated).attributes["Value"] == stated["Value"]
+        return
+    with pytest.raises(HandlerError) as error:
+        stack.create("AWS::SSM::Parameter", stated)
+    assert error.value.message.startswith(said)
+    made = stack.create("AWS::SSM::Parameter", {**stated, "Value": "short"})
+    with pytest.raises(HandlerError):
+        stack.update(made.physical_id, Value=stated["Value"])
