@@ -422,20 +422,23 @@ def test_an_alarm_that_is_only_advice_is_reported_and_fails_nothing() -> None:
     ("hours", "is_advice", "skipped"),
     [
         (24, False, []),
-        (24.02, False, [("alarm dev-hyperpod-events", "CloudWatch has had no data for it since 2026-11-22 02:58 UTC")]),
+        (24.02, False, [("alarm dev-hyperpod-events", "CloudWatch has no data for it, since 2026-11-22 02:58 UTC")]),
         (24.02, True, []),
+        (
+            None,
+            False,
+            [("alarm dev-hyperpod-events", "CloudWatch has no data for it, and does not show since when")],
+        ),
     ],
 )
 def test_an_alarm_without_data_is_unknown_once_it_is_no_longer_new(
-    hours: float,
+    hours: float | None,
     is_advice: bool,  # noqa: FBT001 - a column of the table
     skipped: list[tuple[str, str]],
 ) -> None:
     script, name = well(), "dev-hyperpod-events"
-    since = NOW - timedelta(hours=hours)
-    script["cloudwatch:DescribeAlarms"]["MetricAlarms"][0].update(
-        StateValue="INSUFFICIENT_DATA", StateTransitionedTimestamp=since
-    )
+    since = {} if hours is None else {"StateTransitionedTimestamp": NOW - timedelta(hours=hours)}
+    script["cloudwatch:DescribeAlarms"]["MetricAlarms"][0].update(StateValue="INSUFFICIENT_DATA", **since)
     wanted = dataclasses.replace(WANTED, advice=frozenset({name} if is_advice else ()))
     found = status(reaching(script), wanted, now=NOW)
     assert [(each.what, each.reason) for each in found.skipped] == skipped
@@ -449,7 +452,9 @@ def test_an_alarm_without_data_is_unknown_once_it_is_no_longer_new(
         lambda script: script["fsx:DescribeFileSystems"]["FileSystems"][0].update(Lifecycle="UPDATING"),
         lambda script: script["fsx:DescribeFileSystems"]["FileSystems"][1].update(Lifecycle="FAILED"),
         # CloudWatch has no data of a new cluster yet, and an alarm that it lacks is another matter
-        lambda script: script["cloudwatch:DescribeAlarms"]["MetricAlarms"][0].update(StateValue="INSUFFICIENT_DATA"),
+        lambda script: script["cloudwatch:DescribeAlarms"]["MetricAlarms"][0].update(
+            StateValue="INSUFFICIENT_DATA", StateTransitionedTimestamp=NOW
+        ),
         lambda script: script["sagemaker:ListComputeQuotas"]["ComputeQuotaSummaries"][0].update(Status="Updating"),
         lambda script: _policy(script).update(Status="Updating"),
         lambda script: script["sagemaker:DescribeTrainingPlan"].update(EndTime=NOW + timedelta(hours=1, minutes=6)),
@@ -481,6 +486,28 @@ def test_what_of_the_file_is_not_there_is_named(wanted: dict[str, Any], missing:
     found = status(reaching(script), dataclasses.replace(WANTED, **wanted), now=NOW)
     assert (found.missing, found.passed) == (missing, False)
     assert found.verdict == f"3 of 6 nodes run; of the file, {missing[0]} is not in AWS."
+
+
+def test_a_capacity_that_fsx_does_not_show_is_unknown_and_not_elastic() -> None:
+    script = answers()
+    row = script["fsx:DescribeFileSystems"]["FileSystems"][0]
+    del row["StorageCapacity"]
+    found = look(script)
+    assert found.file_systems[0].capacity_gib is None
+    assert "file system dev-scratch (fs-0123456789abcdef0): AVAILABLE, capacity unknown\n" in status_text(found)
+    row["StorageType"] = "INTELLIGENT_TIERING"
+    assert look(script).file_systems[0].capacity_gib == 0
+
+
+def test_a_plan_of_the_file_that_aws_does_not_show_is_skipped() -> None:
+    script, wanted = well(), dataclasses.replace(WANTED, plans={"h100": PLAN})
+    assert status(reaching(script), wanted, now=NOW).passed is True
+    del _first_group(script)["TrainingPlanArn"]
+    found = status(reaching(script), wanted, now=NOW)
+    assert (found.passed, [each.reason for each in found.skipped]) == (
+        None,
+        ["the file has training plan h100-april for it, and DescribeCluster shows none"],
+    )
 
 
 def test_a_file_system_that_is_joined_is_named_by_its_id() -> None:

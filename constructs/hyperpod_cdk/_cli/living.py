@@ -236,6 +236,7 @@ def wanted_of(stated: Environment, *, is_of_a_wave: bool = False) -> Wanted:
         counts={each.name: None if is_scaled and not each.count else each.count for each in stated.hyperpod.all_groups},
         made=frozenset(f"{stated.name}-{each.name}" for each in stated.storage.made_lustre),
         joined=frozenset(each.existing.file_system_id for each in stated.storage.lustre if each.existing),
+        plans={each.name: each.training_plan_arn for each in stated.hyperpod.all_groups if each.training_plan_arn},
         eks=stated.eks_cluster_name,
         addons=frozenset(wanted_addons(stated)),
         alarms=frozenset(map(called, alarms.faults | alarms.advice)),

@@ -159,8 +159,8 @@ class FileSystem(Model):
     id: str
     name: str
     lifecycle: str
-    capacity_gib: int
-    """0 if the capacity is elastic."""
+    capacity_gib: int | None
+    """0 if the capacity is elastic, null if AWS does not show it."""
     reason: str = ""
 
 

@@ -110,7 +110,8 @@ def status_text(found: Status) -> str:
         left = "" if plan.hours_left is None else f", its nodes leave in {plan.hours_left:g} h at {plan.nodes_leave}"
         lines += _wrapped(f"plan {plan.name}: {plan.status}{left}")
     for each in found.file_systems:
-        size = f", {each.capacity_gib:,} GiB" if each.capacity_gib else ""
+        size = ", capacity unknown" if each.capacity_gib is None else f", {each.capacity_gib:,} GiB"
+        size = size if each.capacity_gib != 0 else ""
         lines += _wrapped(
             f"file system {each.name} ({each.id}): {each.lifecycle}{size}{f'. {each.reason}' * bool(each.reason)}"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -111,6 +111,8 @@ class Wanted:
     counts: Mapping[str, int | None]
     made: frozenset[str] = frozenset()
     joined: frozenset[str] = frozenset()
+    plans: Mapping[str, str] = field(default_factory=dict)
+    """ARNs of the training plans of the file, by group."""
     eks: str = ""
     addons: frozenset[str] = frozenset()
     """EKS add-ons that the environment installs on the EKS cluster ``eks``."""
@@ -184,7 +186,7 @@ def status(aws: Api, wanted: Wanted, *, now: datetime) -> Status:
         with reading("sagemaker:DescribeCluster"):
             groups = tuple(_group(each, rows, wanted) for each in (groups_of(cluster) if cluster else ()))
             skipped += (unread for each in groups for unread in _unknown_of(each, rows or ()))
-            skipped += _strays(groups, rows or ()) if cluster else ()
+            skipped += (*_strays(groups, rows or ()), *_without_plan(groups, wanted)) if cluster else ()
             arns = dict.fromkeys(each.plan for each in groups if each.plan)
     except NotAnswered as missing:
         told("groups", missing)
@@ -345,6 +347,15 @@ def _unknown_words(alarms: Sequence[Alarm], teams: Sequence[Team], policies: Seq
             yield Unread(what=what, reason=f"its status is {state}, which this version does not know")
 
 
+def _without_plan(groups: Sequence[Group], wanted: Wanted) -> Iterator[Unread]:
+    """Say of which groups AWS shows no training plan although the file has one: its end is unknown."""
+    for each in groups:
+        if not each.plan and (arn := wanted.plans.get(each.name)):
+            name = arn.rpartition("/")[2]
+            reason = f"the file has training plan {name} for it, and DescribeCluster shows none"
+            yield Unread(what=f"group {each.name}", reason=reason)
+
+
 def _endless(plans: Sequence[Plan]) -> Iterator[Unread]:
     """Say which plans have an end that AWS does not show: their nodes may leave at any time."""
     for each in plans:
@@ -495,11 +506,17 @@ def _alarms(aws: Api, wanted: Wanted, now: datetime) -> tuple[tuple[Alarm, ...],
             if (name := str(row["AlarmName"])) in wanted.alarms
         )
         silent = tuple(
-            Unread(what=f"alarm {each.name}", reason=f"CloudWatch has had no data for it since {each.since}")
+            Unread(what=f"alarm {each.name}", reason=f"CloudWatch has no data for it, {_how_long(each)}")
             for each in found
-            if each.state == _NO_DATA and not each.is_advice and (at := since[each.name]) and now - at > _LONGEST_LOOK
+            if each.state == _NO_DATA
+            and not each.is_advice
+            and ((at := since[each.name]) is None or now - at > _LONGEST_LOOK)
         )
         return found, silent
+
+
+def _how_long(alarm: Alarm) -> str:
+    return f"since {alarm.since}" if alarm.since else "and does not show since when"
 
 
 def _teams(aws: Api, wanted: Wanted) -> tuple[Team, ...]:
@@ -552,6 +569,13 @@ def _is_broken(state: str) -> bool:
     return state.endswith("Failed")
 
 
+def _capacity(row: Mapping[str, Any]) -> int | None:
+    """Return the capacity of a file system, 0 on Intelligent-Tiering, None if FSx does not show it."""
+    if row.get("StorageType") == "INTELLIGENT_TIERING" or "ThroughputCapacity" in row.get("LustreConfiguration", {}):
+        return 0
+    return int(row["StorageCapacity"]) if "StorageCapacity" in row else None
+
+
 def _file_systems(aws: Api, wanted: Wanted) -> tuple[FileSystem, ...]:
     """Return the file systems that the environment's storage stacks created, now or before, and the existing ones."""
     stack = f"{wanted.environment}-storage"
@@ -563,7 +587,7 @@ def _file_systems(aws: Api, wanted: Wanted) -> tuple[FileSystem, ...]:
                 id=str(row["FileSystemId"]),
                 name=tags.get("Name") or str(row["FileSystemId"]),
                 lifecycle=str(row["Lifecycle"]),
-                capacity_gib=int(row.get("StorageCapacity") or 0),
+                capacity_gib=_capacity(row),
                 reason=str(row.get("FailureDetails", {}).get("Message", "")),
             )
             for tags, row in found
