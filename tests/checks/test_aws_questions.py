@@ -255,7 +255,12 @@ CASES: dict[str, tuple[tuple[Any, ...], Script, Any]] = {
                         },
                     ],
                     "RestrictedInstanceGroups": [
-                        {"InstanceGroupName": "nova", "InstanceType": "ml.p5.48xlarge", "CurrentCount": 5}
+                        {
+                            "InstanceGroupName": "nova",
+                            "InstanceType": "ml.p5.48xlarge",
+                            "CurrentCount": 5,
+                            "TargetCount": 0,
+                        }
                     ],
                 }
             ),
@@ -467,8 +472,17 @@ CASES: dict[str, tuple[tuple[Any, ...], Script, Any]] = {
                             {"DestinationCidrBlock": "10.0.0.0/16", "GatewayId": "local", "State": "active"},
                             {"DestinationCidrBlock": "0.0.0.0/0", "NatGatewayId": "nat-1", "State": "blackhole"},
                             {"DestinationPrefixListId": "pl-1", "GatewayId": "vpce-1", "State": "active"},
-                            {"DestinationIpv6CidrBlock": "::/0", "EgressOnlyInternetGatewayId": "eigw-1"},
-                            {"DestinationCidrBlock": "10.7.0.0/16", "InstanceId": "i-1", "NetworkInterfaceId": "eni-1"},
+                            {
+                                "DestinationIpv6CidrBlock": "::/0",
+                                "EgressOnlyInternetGatewayId": "eigw-1",
+                                "State": "active",
+                            },
+                            {
+                                "DestinationCidrBlock": "10.7.0.0/16",
+                                "InstanceId": "i-1",
+                                "NetworkInterfaceId": "eni-1",
+                                "State": "active",
+                            },
                         ],
                     }
                 ]
@@ -842,6 +856,7 @@ CASES: dict[str, tuple[tuple[Any, ...], Script, Any]] = {
                         "FileSystemId": "fs-0123456789abcdef0",
                         "FileSystemType": "LUSTRE",
                         "StorageCapacity": 4800,
+                        "VpcId": "vpc-01234567",
                         "SubnetIds": ["subnet-01234567"],
                         "Lifecycle": "AVAILABLE",
                         "LustreConfiguration": {
@@ -862,6 +877,7 @@ CASES: dict[str, tuple[tuple[Any, ...], Script, Any]] = {
                     file_system_id="fs-0123456789abcdef0",
                     deployment_type="PERSISTENT_2",
                     capacity_gib=4800,
+                    vpc_id="vpc-01234567",
                     subnet_ids=("subnet-01234567",),
                     lifecycle="AVAILABLE",
                     efa=True,

@@ -188,3 +188,68 @@ def mistakes(whole: Result, part: Ran) -> list[str]:
 def places(result: Result) -> set[str]:
     """Return where a check found errors; what it says there may count what it did not see."""
     return {finding.path for finding in result.findings if finding.severity is Severity.ERROR}
+
+
+MAY_BE_LEFT_OUT: Mapping[str, str] = {
+    "NextToken": "the last page has none",
+    "nextToken": "the last page has none",
+    "Orchestrator": "a cluster on Slurm need not have one",
+    "Eks": "a cluster on Slurm has none",
+    "kubernetesNetworkConfig": "a cluster from before the choice has none",
+    "ipFamily": "a cluster from before the choice has none",
+    "Tags": "what has no tag of ours is of others",
+    "UserIdGroupPairs": "a rule for addresses has none",
+}
+"""Members whose absence says something in AWS's answers, and what."""
+
+
+def members(value: Any, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """Yield the place of every member of an answer."""
+    for name in value if isinstance(value, dict) else ():
+        if name != "ResponseMetadata":
+            yield (*at, name)
+            yield from members(value[name], (*at, name))
+    for index, each in enumerate(value if isinstance(value, list) else ()):
+        yield from members(each, (*at, index))
+
+
+def without(answer: Any, place: tuple[str | int, ...]) -> Any:
+    """Return an answer that lost the member at a place."""
+    lost = copy.deepcopy(answer)
+    inner = lost
+    for each in place[:-1]:
+        inner = inner[each]
+    del inner[place[-1]]
+    return lost
+
+
+@pytest.mark.parametrize(
+    ("file", "given", "account", "changes", "checks"), [each for each in states() if len(each.values[-1]) == 1]
+)
+def test_nothing_passes_because_a_member_is_missing(
+    file: str,
+    given: Mapping[str, Any],
+    account: Mapping[str, Any],
+    changes: Mapping[str, Any],
+    checks: tuple[str],
+) -> None:
+    """What is wrong stays wrong or is skipped when AWS leaves a member of an answer out, and nothing else is wrong."""
+    (check,) = checks
+    wanted = loaded(file, {**given, **changes})
+    wrong = []
+    with asked(merged(merged(satisfied(file, given), account), PAGED), wanted.environment):
+        there = Account(wanted)
+        whole = there.run(check)
+        answers = there.answers
+        for call in sorted(whole.made):
+            for place in members(answers[call]) if isinstance(answers[call], dict) else ():
+                if place[-1] in MAY_BE_LEFT_OUT:
+                    continue
+                there.answers = {**answers, call: without(answers[call], place)}
+                part = there.run(check)
+                is_gone = part.result.status not in {Status.FAILED, Status.SKIPPED, whole.result.status}
+                made_up = places(part.result) - places(whole.result)
+                if is_gone or made_up:
+                    lost = f"{call[0]} {call[1]} {place}"
+                    wrong.append(f"{check} without {lost}: {part.result.status.value} {sorted(made_up)}")
+    assert not wrong, "\n".join(wrong)

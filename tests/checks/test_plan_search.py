@@ -186,9 +186,9 @@ def test_what_fits(case_of: CaseOf, fake_aws: FakeAws) -> None:
     assert {offer.offering_id: (offer.fits, offer.zone_in_file) for offer in found.offers} == {
         "right": (("h100",), True),
         "other-zone": ((), True),
-        "unknown-zone": ((), False),
+        "unknown-zone": ((), None),
         "two-zones": ((), True),
-        "no-block": ((), False),
+        "no-block": ((), None),
     }
 
 

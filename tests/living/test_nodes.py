@@ -169,6 +169,15 @@ class TestList:
 
 
 class TestDescribe:
+    def test_a_node_whose_group_is_not_shown_has_no_names_with_a_gap(self, run: Runs) -> None:
+        node = {**script()["sagemaker:ListClusterNodes"]["ClusterNodeSummaries"][0]}
+        for shown in (True, False):
+            if not shown:
+                del node["InstanceGroupName"]
+            aws = script(sagemaker_DescribeClusterNode={"NodeDetails": node})
+            (found,) = json.loads(run("describe", RUNNING, "--format", "json", aws=aws).stdout)["nodes"]
+            assert (bool(found["shell"]), bool(found["log_stream"])) == (shown, shown)
+
     def test_a_node_by_its_name_in_kubernetes(self, run: Runs) -> None:
         done = run("describe", f"hyperpod-{FAILED}")
         assert done.exit_code == 1

@@ -448,7 +448,8 @@ class EksClusterAnswer:
     endpoint: str
     endpoint_public: bool
     endpoint_private: bool
-    public_access_cidrs: tuple[str, ...]
+    public_access_cidrs: tuple[str, ...] | None
+    """Who reaches the public endpoint; None if EKS does not show it."""
     certificate_authority: str
     oidc_issuer: str
     ip_family: str = "ipv4"

@@ -41,6 +41,7 @@ from hyperpod_cdk.checks.answers import (
     VpcAnswer,
     Zone,
 )
+from hyperpod_cdk.handlers.quota_gate.reading import groups_of, is_tiered
 
 Answer = Mapping[str, Any]
 
@@ -56,6 +57,7 @@ ROUTE_TARGETS = (
     "CarrierGatewayId",
     "CoreNetworkArn",
     "OdbNetworkArn",
+    "IpAddress",
 )
 """Members of a route that name its target. A route to an instance has its interface too, which comes first."""
 
@@ -136,23 +138,25 @@ def offering(row: Answer, *, instance_type: str, count: int) -> Offering:
 
 def hyperpod_cluster(name: str, answer: Answer) -> HyperPodClusterAnswer:
     """Read DescribeCluster; restricted groups have instances like the others."""
+    # a cluster on Slurm need not have one
+    orchestrator = answer.get("Orchestrator", {})
     return HyperPodClusterAnswer(
         name=name,
         arn=answer["ClusterArn"],
         status=answer["ClusterStatus"],
-        eks_cluster_arn=answer.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn", ""),
+        eks_cluster_arn=orchestrator["Eks"]["ClusterArn"] if "Eks" in orchestrator else "",
         autoscaled=answer.get("AutoScaling", {}).get("Mode") == "Enable",
         checkpoints_in_memory=answer.get("TieredStorageConfig", {}).get("Mode") == "Enable",
         groups=tuple(
             InstancesInCluster(
                 group=group["InstanceGroupName"],
                 types=_types(group),
-                current=group.get("CurrentCount", 0),
-                target=group.get("TargetCount", 0),
+                current=group["CurrentCount"],
+                target=group["TargetCount"],
                 spot="Spot" in group.get("CapacityRequirements", {}),
                 training_plan_arn=group.get("TrainingPlanArn", ""),
             )
-            for group in (*answer["InstanceGroups"], *answer.get("RestrictedInstanceGroups", ()))
+            for group in groups_of(answer)
         ),
     )
 
@@ -220,7 +224,8 @@ def route_table(row: Answer) -> RouteTable:
     return RouteTable(
         route_table_id=row["RouteTableId"],
         is_main=any(each.get("Main") for each in associations),
-        subnet_ids=tuple(each["SubnetId"] for each in associations if "SubnetId" in each),
+        # the main table is that of subnets without one, and a gateway can have one
+        subnet_ids=tuple(each["SubnetId"] for each in associations if not (each.get("Main") or each.get("GatewayId"))),
         routes=tuple(_route(each) for each in row["Routes"]),
     )
 
@@ -307,7 +312,7 @@ def eks_cluster(row: Answer) -> EksClusterAnswer:
         endpoint=row.get("endpoint", ""),
         endpoint_public=network["endpointPublicAccess"],
         endpoint_private=network["endpointPrivateAccess"],
-        public_access_cidrs=tuple(network.get("publicAccessCidrs", ())),
+        public_access_cidrs=tuple(network["publicAccessCidrs"]) if "publicAccessCidrs" in network else None,
         certificate_authority=row.get("certificateAuthority", {}).get("data", ""),
         oidc_issuer=row.get("identity", {}).get("oidc", {}).get("issuer", ""),
         # a cluster from before the choice has no family, and IPv4
@@ -352,10 +357,10 @@ def lustre(row: Answer) -> LustreAnswer:
         file_system_id=row["FileSystemId"],
         deployment_type=configuration["DeploymentType"],
         # Intelligent-Tiering has no capacity
-        capacity_gib=row.get("StorageCapacity") or 0,
+        capacity_gib=0 if is_tiered(row) else row["StorageCapacity"],
         subnet_ids=tuple(row["SubnetIds"]),
         lifecycle=row["Lifecycle"],
-        vpc_id=row.get("VpcId", ""),
+        vpc_id=row["VpcId"],
         mount_name=configuration.get("MountName", ""),
         dns_name=row.get("DNSName", ""),
         efa=configuration.get("EfaEnabled", False),
@@ -391,11 +396,12 @@ def _lustre_change(row: Answer) -> LustreChange:
 
 def backup(row: Answer) -> BackupAnswer:
     """Read one row of FSx's DescribeBackups."""
+    kind = row["FileSystem"]["FileSystemType"]
     return BackupAnswer(
         backup_id=row["BackupId"],
         lifecycle=row["Lifecycle"],
-        kind=row["FileSystem"]["FileSystemType"],
-        capacity_gib=row["FileSystem"].get("StorageCapacity") or 0,
+        kind=kind,
+        capacity_gib=row["FileSystem"]["StorageCapacity"] if kind == "LUSTRE" else 0,
     )
 
 
@@ -417,9 +423,9 @@ def _types(group: Answer) -> tuple[str, ...]:
 
 
 def _route(row: Answer) -> Route:
-    destination = next((row[key] for key in _DESTINATIONS if row.get(key)), "")
-    target = next((row[key] for key in ROUTE_TARGETS if row.get(key)), "")
-    return Route(destination=destination, target=target, state=row.get("State", "active"))
+    destination = next((key for key in _DESTINATIONS if row.get(key)), _DESTINATIONS[0])
+    target = next((key for key in ROUTE_TARGETS if row.get(key)), ROUTE_TARGETS[0])
+    return Route(destination=row[destination], target=row[target], state=row["State"])
 
 
 def default_key(answer: Answer) -> str:

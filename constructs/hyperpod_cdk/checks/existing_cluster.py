@@ -347,7 +347,7 @@ def installed_addons_suit_the_operators(case: Case, aws: Aws) -> Iterator[Found]
     fails="It has no private endpoint, and its public one is disabled or allows no public address, so no node can reach"
     " it. A warning if only the public endpoint is enabled and does not allow every address: the address of the NAT"
     " gateway must be in the allowed blocks, which is not checked.",
-    skips="EKS does not answer.",
+    skips="EKS does not answer, or does not show which blocks the public endpoint allows.",
     by_hand="aws eks describe-cluster --name platform --query cluster.resourcesVpcConfig.publicAccessCidrs",
 )
 def existing_cluster_can_be_reached(case: Case, aws: Aws) -> Iterator[Found]:
@@ -356,8 +356,11 @@ def existing_cluster_can_be_reached(case: Case, aws: Aws) -> Iterator[Found]:
     if cluster is None or cluster.endpoint_private:
         return
     fix = f"run 'aws eks update-cluster-config --name {cluster.name} --resources-vpc-config endpointPrivateAccess=true'"
-    blocks = [block for block in cluster.public_access_cidrs if ":" not in block]
-    listed = ", ".join(cluster.public_access_cidrs) or "no block"
+    if cluster.endpoint_public and cluster.public_access_cidrs is None:
+        raise NotAnswered(f"EKS does not show who reaches the public endpoint of {cluster.name}")
+    allowed = cluster.public_access_cidrs or ()
+    blocks = [block for block in allowed if ":" not in block]
+    listed = ", ".join(allowed) or "no block"
     if not cluster.endpoint_public or not any(map(addresses.reaches_the_internet, blocks)):
         yield error(
             _NAME,

@@ -320,10 +320,15 @@ def _offer(offering: Offering, ids: Mapping[str, str], wish: Wish, environment: 
         price=price_per_accelerator_hour(offering.upfront_fee, accelerators=accelerators, hours=hours),
         blocks=tuple(blocks),
         fits=() if environment is None else _fitting(environment, wish, zone_ids, count),
-        zone_in_file=None
-        if environment is None
-        else bool(zone_ids) and zone_ids <= set(environment.network.zone_ids()),
+        zone_in_file=None if environment is None else _in_file(zone_ids, environment),
     )
+
+
+def _in_file(zone_ids: set[str], environment: Environment) -> bool | None:
+    """Whether the file has all zones of an offering, None if AWS does not show one of them."""
+    if zone_ids - {"", *environment.network.zone_ids()}:
+        return False
+    return None if not zone_ids or "" in zone_ids else True
 
 
 def _fitting(environment: Environment, wish: Wish, zone_ids: set[str], count: int) -> tuple[str, ...]:

@@ -48,7 +48,8 @@ def task_governance_can_be_updated(case: Case, aws: Aws) -> Iterator[Found]:
     passes=f"No team has a default queue, or a version is pinned, or the Kueue of the version serves"
     f" {governance.KUEUE_API}, which is the API version of queues if no version is pinned.",
     fails="It is older, and the cluster would not have this kind.",
-    skips="EKS does not answer. Another check reports whether EKS has the add-on at all.",
+    skips="EKS does not answer, or does not show its default version. Another check reports whether EKS has the add-on"
+    " at all.",
     by_hand="kubectl api-versions | grep kueue.x-k8s.io",
 )
 def task_governance_serves_the_default_queues(case: Case, aws: Aws) -> Iterator[Found]:
@@ -61,6 +62,8 @@ def task_governance_serves_the_default_queues(case: Case, aws: Aws) -> Iterator[
     version = _installed(environment, aws)
     if version is None:
         offered = aws.addon_versions(_ADDON, environment.eks.kubernetes_version)
+        if offered is not None and not offered.default:
+            raise NotAnswered(f"EKS does not show which version of {_ADDON} it installs by default")
         version = None if offered is None else offered.default
     if version is None or governance.serves_kueue_api(version, governance.KUEUE_API):
         return

@@ -259,6 +259,8 @@ def _details(row: Mapping[str, Any], cluster: str, arn: str, plans: Mapping[str,
         for each in kubernetes.get("CurrentTaints", ())
     )
     instance = node["id"]
+    # both names have the group in them
+    is_placed = bool(instance and node["group"])
     cluster_id = arn.rpartition("/")[2]
     return NodeDetails(
         **node,
@@ -269,9 +271,9 @@ def _details(row: Mapping[str, Any], cluster: str, arn: str, plans: Mapping[str,
         plan=plans.get(node["group"], ""),
         labels={str(key): str(value) for key, value in kubernetes.get("CurrentLabels", {}).items()},
         taints=tuple(taints),
-        shell=f"sagemaker-cluster:{cluster_id}_{node['group']}-{instance}" if instance else "",
+        shell=f"sagemaker-cluster:{cluster_id}_{node['group']}-{instance}" if is_placed else "",
         log_group=log_group(cluster, arn),
-        log_stream=f"LifecycleConfig/{node['group']}/{instance}" if instance else "",
+        log_stream=f"LifecycleConfig/{node['group']}/{instance}" if is_placed else "",
     )
 
 

@@ -588,21 +588,19 @@ def _lustre_file_systems(api: Api, own: Own, deployment_type: str) -> Usage:
 
 
 def _lustre_capacity_gib(api: Api, own: Own, deployment_type: str) -> Usage:
-    return _of_file_systems(
-        api, own, deployment_type, lambda each: 0.0 if _is_tiered(each) else each["StorageCapacity"]
-    )
+    return _of_file_systems(api, own, deployment_type, lambda each: 0.0 if is_tiered(each) else each["StorageCapacity"])
 
 
 def _lustre_tiering_mbps(api: Api, own: Own, _detail: str) -> Usage:
     def mbps(each: Mapping[str, Any]) -> float:
-        return float(each["LustreConfiguration"]["ThroughputCapacity"]) if _is_tiered(each) else 0.0
+        return float(each["LustreConfiguration"]["ThroughputCapacity"]) if is_tiered(each) else 0.0
 
     return _of_file_systems(api, own, "", mbps)
 
 
 def _lustre_read_cache_gib(api: Api, own: Own, _detail: str) -> Usage:
     def gib(each: Mapping[str, Any]) -> float:
-        if not _is_tiered(each):
+        if not is_tiered(each):
             return 0.0
         cache = each["LustreConfiguration"]["DataReadCacheConfiguration"]
         return 0.0 if cache.get("SizingMode") == _NO_CACHE else float(cache["SizeGiB"])
@@ -614,7 +612,7 @@ _NO_CACHE = "NO_CACHE"
 """botocore 1.44.5, LustreReadCacheSizingMode."""
 
 
-def _is_tiered(file_system: Mapping[str, Any]) -> bool:
+def is_tiered(file_system: Mapping[str, Any]) -> bool:
     """Return whether a file system has a throughput and a cache in place of a capacity (FileSystem, StorageType).
 
     Raises KeyError if AWS shows neither its storage class nor anything that only one of them has.
