@@ -196,17 +196,9 @@ def test_what_no_service_takes_is_refused(made: Made) -> None:
 
 
 OF_ANY_TYPE: Mapping[str | tuple[str, str], str] = {
-    "Batch": "InstanceGroup judges it",
-    "InstanceGroup": "its own rules judge a group",
     "InstanceType": "the caller states what no catalog has yet",
     "OidcProvider": "constructs make it",
     "Own": "QuotaGate judges it",
-    "Patching": "InstanceGroup judges it",
-    "RestrictedExecutionRole": "its own rules judge it",
-    "RestrictedGroup": "its own rules judge a group",
-    "ServiceLustre": "RestrictedGroup judges it",
-    "SharedEnvironment": "RestrictedGroup judges it",
-    "Taint": "InstanceGroup judges it",
     ("QuotaGate", "makes"): "any value that JSON has",
 }
 """Classes, or arguments, that do not refuse every other type, with the reason."""

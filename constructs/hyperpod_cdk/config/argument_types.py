@@ -17,7 +17,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from hyperpod_cdk.catalog.rules import listing
-from hyperpod_cdk.config.arguments import is_token
+from hyperpod_cdk.config.arguments import is_token, refuse_for
 from hyperpod_cdk.config.problems import without_unit
 from hyperpod_cdk.config.source import describe
 
@@ -44,14 +44,15 @@ def judged(*, known: Sequence[str] = (), whole: Sequence[str] = ()) -> Callable[
 
         @functools.wraps(make)
         def judging(self: T, *args: Any, **given: Any) -> None:
+            problems: list[str] = []
             for name, value in {**dict(zip(parameters, args, strict=False)), **given}.items():
                 kind = _annotations(make).get(name, Any)
                 found = chain(
                     _problems(kind, value, name),
                     _token_problems(kind, value, name, is_known=name in known, is_whole=name in whole),
                 )
-                for problem in found:
-                    raise ValueError(_readable(problem))
+                problems.extend(found)
+            refuse_for(str(_readable(each)) for each in problems)
             try:
                 make(self, *args, **given)
             except ValueError as refused:
@@ -199,7 +200,8 @@ def _name_of(kind: Any) -> str:
     if origin is not None:
         return "a mapping" if issubclass(origin, Mapping) else "a list"
     is_of_cdk = hasattr(kind, "__jsii_type__") and not kind.__module__.startswith("hyperpod_cdk")
-    name = f"{kind.__module__.rpartition('.')[2]}.{kind.__name__}" if is_of_cdk else kind.__name__
+    # a protocol of ours takes whatever is like the class that is passed
+    name = f"{kind.__module__.rpartition('.')[2]}.{kind.__name__}" if is_of_cdk else _class_like(kind)
     return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
 
 
@@ -216,7 +218,12 @@ def _fix_of(kind: Any, value: Any, key: str) -> str:
     if issubclass(kind, Enum):
         return f"write one of its members, such as {kind.__name__}.{next(iter(kind)).name}"
     is_cdks = hasattr(kind, "__jsii_type__")
-    return "pass such a construct" if is_cdks else f"write {key}={kind.__name__}(...)"
+    return "pass such a construct" if is_cdks else f"write {key}={_class_like(kind)}(...)"
+
+
+def _class_like(kind: Any) -> str:
+    """Return the name of a class, or of the one that a protocol such as ``TaintLike`` is named after."""
+    return str(kind.__name__).removesuffix("Like") or "Like"
 
 
 def _fix_of_plain(kind: Any, value: Any, key: str) -> str:

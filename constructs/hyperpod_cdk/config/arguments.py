@@ -21,7 +21,7 @@ from hyperpod_cdk.config.documents import tidy
 from hyperpod_cdk.config.draft import UNKNOWN, PartialMapping
 from hyperpod_cdk.config.problems import ValueProblem, translate
 from hyperpod_cdk.config.shape import item_type
-from hyperpod_cdk.config.source import DataPath, Source, describe
+from hyperpod_cdk.config.source import DataPath, Source
 
 # CDK writes a token among numbers as -1.888...e289; a count is never near that
 _LARGEST_TOKEN_NUMBER = -1e280
@@ -60,20 +60,14 @@ def flaws(
     values: Mapping[str, Any],
     *,
     called: Mapping[str, str] | None = None,
-    required: Collection[str] = (),
 ) -> Iterator[Flaw]:
     """Yield what the fields of ``section`` refuse of ``values``, arguments by the names of the fields.
 
-    A value of None counts as left out, unless it is ``required``. Tokens are not judged; of a list or mapping with a
-    token, the other items are judged. ``called`` maps a field to its argument where the names differ
-    (field -> argument).
+    A value of None counts as left out. Tokens are not judged; of a list or mapping with a token, the other items are
+    judged. ``called`` maps a field to its argument where the names differ (field -> argument).
     """
     for name, value in values.items():
         argument = (called or {}).get(name, name)
-        if value is None:
-            if name in required:
-                yield (argument,), "must have a value, got None; pass one"
-            continue
         asked = section if argument == name else _with_its_field_called(section, name, argument)
         for problem in field_problems(asked, argument, value):
             yield problem.path, in_python(_of_its_entry(problem) if isinstance(value, Mapping) else problem.message)
@@ -101,15 +95,15 @@ def field_problems(section: type[BaseModel], name: str, value: Any) -> Sequence[
     return translate(section, Source(file="", data={name: value}), _errors(section, name, value))
 
 
-def judged(arguments: object, flawed: Collection[DataPath], **more: object) -> Any:
+def for_rules(arguments: object, flawed: Collection[DataPath], **more: object) -> Any:
     """Return ``arguments`` for rules to read: what is ``flawed``, or a token, is `UNKNOWN` to them.
 
     ``more`` are attributes that rules read and the arguments do not have.
     """
-    return _Judged(arguments, (), frozenset(flawed), more)
+    return _ForRules(arguments, (), frozenset(flawed), more)
 
 
-class _Judged:
+class _ForRules:
     """An object whose attributes rules read."""
 
     def __init__(
@@ -120,19 +114,19 @@ class _Judged:
     def __getattr__(self, name: str) -> Any:
         if name in self._more:
             return self._more[name]
-        return _judged(getattr(self._arguments, name), (*self._path, name), self._flawed)
+        return _for_rules(getattr(self._arguments, name), (*self._path, name), self._flawed)
 
 
-def _judged(value: Any, path: DataPath, flawed: Collection[DataPath]) -> Any:
+def _for_rules(value: Any, path: DataPath, flawed: Collection[DataPath]) -> Any:
     if path in flawed or is_token(value):
         return UNKNOWN
     if isinstance(value, Mapping):
         there = {key: each for key, each in value.items() if not is_token(key) and (*path, key) not in flawed}
-        items = {key: _judged(each, (*path, key), flawed) for key, each in there.items()}
+        items = {key: _for_rules(each, (*path, key), flawed) for key, each in there.items()}
         return items if len(items) == len(value) else PartialMapping(items)
     if isinstance(value, list | tuple):
-        return tuple(_judged(each, (*path, index), flawed) for index, each in enumerate(value))
-    return value if value is None or isinstance(value, str | int | float) else _Judged(value, path, flawed, {})
+        return tuple(_for_rules(each, (*path, index), flawed) for index, each in enumerate(value))
+    return value if value is None or isinstance(value, str | int | float) else _ForRules(value, path, flawed, {})
 
 
 def refuse(
@@ -167,31 +161,8 @@ def unlike(pattern: Pattern, **values: str | Sequence[str] | Mapping[str, str] |
     """Yield the argument, and what is wrong with it, for each text that ``refuse_unlike`` refuses."""
     for name, value in values.items():
         for key, text in _texts(name, value).items():
-            if text is None or is_token(text):
-                continue
-            if not isinstance(text, str):
-                yield key, f"must be text, got {_described(text)}; pass text"
-            elif problem := pattern.problem(text, key=key):
+            if text is not None and not is_token(text) and (problem := pattern.problem(text, key=key)):
                 yield key, in_python(problem)
-
-
-def shape_problem(value: object, shape: type[Sequence[Any] | Mapping[Any, Any]]) -> str | None:
-    """Say that ``value`` is not a list, or not a mapping, or return None; text is no list of its characters."""
-    if isinstance(value, shape) and not isinstance(value, str | bytes):
-        return None
-    what = "a mapping" if shape is Mapping else "a list"
-    return f"must be {what}, got {_described(value)}; pass {what}"
-
-
-def object_problem(value: object, called: str, attributes: Iterable[str]) -> str | None:
-    """Say that ``value`` is no object with ``attributes``, such as one of the class ``called``, or return None."""
-    if all(hasattr(value, name) for name in attributes):
-        return None
-    return f"must be a {called}, got {_described(value)}; pass {called}(...)"
-
-
-def _described(value: object) -> str:
-    return repr(value) if value is None or isinstance(value, bool) else describe(value)
 
 
 def unknown_type_problem(
@@ -222,12 +193,11 @@ def refuse_unknown_types(**values: Iterable[str | InstanceType]) -> None:
     )
 
 
-def _texts(name: str, value: object) -> dict[str, object]:
-    if isinstance(value, Mapping):
-        return {f"{name}[{key!r}]": each for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return {f"{name}[{index}]": each for index, each in enumerate(value)}
-    return {name: value}
+def _texts(name: str, value: str | Sequence[str] | Mapping[str, str] | None) -> Mapping[str, str | None]:
+    if value is None or isinstance(value, str):
+        return {name: value}
+    pairs = value.items() if isinstance(value, Mapping) else enumerate(value)
+    return {f"{name}[{key!r}]": each for key, each in pairs}
 
 
 def written(path: DataPath) -> str:

@@ -15,14 +15,13 @@ from hyperpod_cdk.catalog import instance_groups as rules
 from hyperpod_cdk.catalog import instance_types as catalog
 from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.config import instance_group as fields
+from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import (
     Flaw,
     flaws,
+    for_rules,
     is_token,
-    judged,
-    object_problem,
     refuse_for,
-    shape_problem,
     unknown_type_problem,
     unlike,
     written,
@@ -74,6 +73,7 @@ class PatchingLike(Protocol):
     def strategy(self) -> PatchingStrategy | None: ...
 
 
+@judged()
 @dataclass(frozen=True, kw_only=True)
 class Taint:
     """A Kubernetes taint of a group's nodes.
@@ -93,6 +93,7 @@ class Taint:
     value: str | None = None
 
 
+@judged()
 @dataclass(frozen=True, kw_only=True)
 class Batch:
     """How much of a group is patched at once: ``instances``, or ``percent`` of the group; exactly one of them.
@@ -108,6 +109,7 @@ class Batch:
     percent: int | None = None
 
 
+@judged()
 @dataclass(frozen=True, kw_only=True)
 class Patching:
     """When a group gets new AMI releases: at fixed times (``schedule``) or when no job runs (``strategy``).
@@ -144,6 +146,7 @@ class Patching:
     strategy: PatchingStrategy | None = None
 
 
+@judged()
 @dataclass(frozen=True, kw_only=True)
 class InstanceGroup:
     """Nodes with the same configuration. Tokens are not checked.
@@ -388,34 +391,13 @@ class InstanceGroup:
         return [row for row in rows if row is not None]
 
     def _row(self, name: str) -> catalog.InstanceType | None:
-        return self.stated_types.get(name) or (catalog.get(name) if isinstance(name, str) else None)
+        return self.stated_types.get(name) or catalog.get(name)
 
     def _problems(self) -> Iterator[str]:
-        shapes = [*shape_flaws(self, lists=("instance_types", "taints"), mappings=("labels",))]
-        shapes = shapes or [*self._object_flaws()]
-        if shapes:
-            # the rules could not read it
-            yield from in_lines(shapes)
-            return
         found = [*value_flaws(self, fields.InstanceGroup), *self._own_flaws()]
         yield from in_lines(found)
-        known = judged(self, [place for place, _ in found])
+        known = for_rules(self, [place for place, _ in found])
         yield from in_lines(rules.problems(known, self._known_types, certain=certain))
-
-    def _object_flaws(self) -> Iterator[Flaw]:
-        for index, taint in enumerate(self.taints):
-            if problem := object_problem(taint, "Taint", ("key", "effect", "value")):
-                yield ("taints", index), problem
-        if self.patching is None:
-            return
-        if problem := object_problem(self.patching, "Patching", Patching.__dataclass_fields__):
-            yield ("patching",), problem
-            return
-        for key, batch in (("max_batch", self.patching.max_batch), ("rollback_batch", self.patching.rollback_batch)):
-            if batch is not None and (problem := object_problem(batch, "Batch", ("instances", "percent"))):
-                yield ("patching", key), problem
-        if problem := shape_problem(self.patching.rollback_alarms, Sequence):
-            yield ("patching", "rollback_alarms"), problem
 
     def _own_flaws(self) -> Iterator[Flaw]:
         """Yield what is wrong with values that the file names otherwise, or has as sections."""
@@ -432,7 +414,7 @@ class InstanceGroup:
             yield ("taints",), too_many
         for index, taint in enumerate(self.taints):
             values = {"key": taint.key, "effect": taint.effect, "value": taint.value}
-            yield from _below(("taints", index), flaws(fields.Taint, values, required=("key", "effect")))
+            yield from _below(("taints", index), flaws(fields.Taint, values))
         if self.patching is not None:
             yield from _below(("patching",), _patching_flaws(self.patching))
 
@@ -443,8 +425,6 @@ class _AnyGroup(Protocol):
     @property
     def instance_type(self) -> str | None: ...
     @property
-    def subnet(self) -> ec2.ISubnet: ...
-    @property
     def security_groups(self) -> Sequence[ec2.ISecurityGroup]: ...
     @property
     def availability_zone_id(self) -> str | None: ...
@@ -452,33 +432,18 @@ class _AnyGroup(Protocol):
     def stated_types(self) -> Mapping[str, catalog.InstanceType]: ...
 
 
-def shape_flaws(group: _AnyGroup, *, lists: Sequence[str] = (), mappings: Sequence[str] = ()) -> Iterator[Flaw]:
-    """Yield the values of a group that are no lists or mappings and must be; ``lists`` and ``mappings`` are its own."""
-    for name in ("security_groups", "deep_health_checks", *lists):
-        if problem := shape_problem(getattr(group, name), Sequence):
-            yield (name,), problem
-    for name in ("stated_types", *mappings):
-        if problem := shape_problem(getattr(group, name), Mapping):
-            yield (name,), problem
-
-
 def value_flaws(group: _AnyGroup, section: type[Section]) -> Iterator[Flaw]:
     """Yield what is wrong with values of a group of either kind, each by itself; ``section`` is that of its kind."""
     values = {name: getattr(group, name) for name in section.model_fields if name in _AS_IN_FILES}
-    yield from flaws(section, values, required=("name", "count"))
-    if isinstance(group.instance_type, str):
+    yield from flaws(section, values)
+    if group.instance_type is not None:
         key = "instance_type"
         if problem := unknown_type_problem(group.instance_type, key=key, stated=group.stated_types):
             yield (key,), problem
-    # not every caller checks types, and a group without a subnet would use the cluster's own, in another zone
-    subnet: object = group.subnet
-    if subnet is None or isinstance(subnet, str):
-        got = "None" if subnet is None else f'the text "{subnet}"'
-        yield ("subnet",), f"must be a private subnet of the group's availability zone, got {got}; pass the subnet"
     if problem := hyperpod.SECURITY_GROUPS.count_problem(len(group.security_groups), what="security groups"):
         yield ("security_groups",), problem
     zone = group.availability_zone_id
-    if isinstance(zone, str) and not is_token(zone):
+    if zone is not None and not is_token(zone):
         # the cluster compares the stack's region; the region of an AZ ID is in the ID
         region = zone[:-1] if regions.is_az_name(zone) else (regions.region_of_az_id(zone) or "")
         if problem := regions.az_id_problem(zone, region=region):

@@ -19,15 +19,17 @@ from hyperpod_cdk.catalog.arns import OBJECT_KEY_ACTIONS
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.common.removal import goes_with_its_stack
 from hyperpod_cdk.config import restricted_group as fields
-from hyperpod_cdk.config.arguments import flaws, is_token, judged, refuse, refuse_for, refuse_unlike
+from hyperpod_cdk.config.argument_types import judged
+from hyperpod_cdk.config.arguments import flaws, for_rules, is_token, refuse, refuse_for, refuse_unlike
 from hyperpod_cdk.config.draft import certain
 from hyperpod_cdk.hyperpod.execution_role import NodeExecutionRole
-from hyperpod_cdk.hyperpod.instance_groups import DeepHealthCheck, InstanceGroup, in_lines, shape_flaws, value_flaws
+from hyperpod_cdk.hyperpod.instance_groups import DeepHealthCheck, InstanceGroup, in_lines, value_flaws
 
 _READ = ("s3:GetBucketLocation", "s3:ListBucket")
 _WRITE = ("s3:DeleteObject", "s3:GetObject", "s3:PutObject")
 
 
+@judged()
 @dataclass(frozen=True, kw_only=True)
 class ServiceLustre:
     """A file system that the service creates for restricted nodes.
@@ -45,7 +47,7 @@ class ServiceLustre:
     def __post_init__(self) -> None:
         throughput = self.throughput_mbps_per_tib
         values = {"capacity_gib": self.capacity_gib, "throughput_mbps_per_tib": throughput}
-        found = [*flaws(fields.RestrictedLustre, values, required=values)]
+        found = [*flaws(fields.RestrictedLustre, values)]
         if not found and not any(is_token(value) for value in values.values()):
             problem = lustre.capacity_problem(self.capacity_gib, throughput_mbps_per_tib=throughput, efa=False)
             found = [] if problem is None else [(("capacity_gib",), problem)]
@@ -58,6 +60,7 @@ class ServiceLustre:
         )
 
 
+@judged()
 @dataclass(frozen=True, kw_only=True)
 class SharedEnvironment:
     """The shared environment of restricted groups: the file system of those without their own.
@@ -85,6 +88,7 @@ class SharedEnvironment:
         )
 
 
+@judged()
 class RestrictedExecutionRole(Construct):
     """The execution role of restricted groups: a ``NodeExecutionRole`` with access to the data of the jobs.
 
@@ -175,6 +179,7 @@ class RestrictedExecutionRole(Construct):
         )
 
 
+@judged()
 @dataclass(frozen=True, kw_only=True)
 class RestrictedGroup:
     """Restricted nodes with one configuration. Tokens are not checked.
@@ -245,15 +250,10 @@ class RestrictedGroup:
         refuse_for(self._problems(), where=f'restricted instance group "{self.name}"')
 
     def _problems(self) -> Iterator[str]:
-        shapes = [*shape_flaws(self)]
-        if shapes:
-            # the rules could not read it
-            yield from in_lines(shapes)
-            return
         found = [*value_flaws(self, fields.RestrictedGroup)]
         yield from in_lines(found)
         # the service puts its own taints on these nodes
-        known = judged(self, [place for place, _ in found], taints=())
+        known = for_rules(self, [place for place, _ in found], taints=())
         row = self.stated_types.get(self.instance_type) or catalog.get(self.instance_type)
         rows = [] if row is None else [row]
         yield from in_lines(rules.restricted_problems(known, lambda: rows, certain=certain))
