@@ -1518,3 +1518,27 @@ def test_a_replaced_vpc_of_an_environment_that_ships(assemblies: Path) -> None:
         EKS: Effect.REFUSED,
     }
     assert json.loads(report.model_dump_json())["counts"]["replaced"] > 30
+
+
+@pytest.mark.parametrize(
+    ("name", "effect"),
+    [
+        ("a", Effect.REFUSED),
+        ({"Ref": "Asked"}, Effect.REFUSED),
+        ({"Fn::ImportValue": "elsewhere"}, Effect.REFUSED),
+        ({"Fn::If": ["Asked", "a", {"Ref": "AWS::NoValue"}]}, Effect.UNKNOWN),
+        ({"Ref": "Stored"}, Effect.UNKNOWN),
+        ({"Ref": "AWS::NoValue"}, None),
+    ],
+)
+def test_a_replacement_keeps_a_name_that_is_not_known(name: Any, effect: Effect | None) -> None:
+    """CloudFormation user guide, "Update behaviors of stack resources": a custom name must change, too."""
+    parameters = {**GIVEN["Parameters"], "Stored": {"Type": "AWS::SSM::Parameter::Value<String>"}}
+
+    def of(path: str) -> Assembly:
+        role = resource("AWS::IAM::Role", RoleName=name, Path=path, AssumeRolePolicyDocument={})
+        return one({"A": role}, **{**GIVEN, "Parameters": parameters})
+
+    told = {each.path: each.effect for each in found(of("/a/"), of("/b/")).properties}
+    assert told.pop("Path") is Effect.REPLACED
+    assert told.get("RoleName") is effect

@@ -368,7 +368,7 @@ def test_file_system_that_restricted_groups_share_counts_too() -> None:
         (
             {"StorageCapacity": 1200, "LustreConfiguration": {"DeploymentType": "PERSISTENT_2"}},
             [("1200 GiB", None)],
-            ("dev-a / It (AWS::FSx::FileSystem): the template does not show its throughput",),
+            ("dev-a / It (AWS::FSx::FileSystem): the template does not show its throughput or its storage type",),
         ),
         (
             {"BackupId": "backup-1"},
@@ -981,3 +981,39 @@ def test_counting_needs_no_heavy_package() -> None:
     )
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     assert {"aws_cdk", "boto3", "botocore", "networkx", "jsii"} & set(loaded) == set()
+
+
+def lustre(capacity: int, tier: Any, storage: Any = "SSD", **more: Any) -> Assembly:
+    settings = {"DeploymentType": "PERSISTENT_2", "PerUnitStorageThroughput": tier, **more}
+    body = of_type(
+        "AWS::FSx::FileSystem",
+        FileSystemType="LUSTRE",
+        StorageCapacity=capacity,
+        StorageType=storage,
+        LustreConfiguration=settings,
+    )
+    return stack({"It": body}, Parameters={"Asked": {"Type": "String"}})
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (lustre(1200, {"Ref": "Asked"}), lustre(2400, {"Ref": "Asked"}), [(1200, 2400)]),
+        (lustre(1200, 250, {"Ref": "Asked"}), lustre(1200, 500, {"Ref": "Asked"}), [(0, 1200), (1200, 0)]),
+        (
+            lustre(1200, {"Ref": "Asked"}),
+            lustre(1200, {"Ref": "Asked"}, DataCompressionType="LZ4"),
+            [(1200, 1200)],
+        ),
+        (
+            lustre(2400, {"Ref": "Asked"}),
+            lustre(2400, {"Ref": "Asked"}, MetadataConfiguration={"Mode": "USER_PROVISIONED", "Iops": 6000}),
+            [(2400, 2400), (0, 6000)],
+        ),
+    ],
+)
+def test_a_file_system_at_an_unknown_price_is_counted_by_its_capacity(
+    before: Assembly, after: Assembly, expected: list[tuple[int, int]]
+) -> None:
+    found = cost(before, after, prices=PRICES).unpriced
+    assert sorted((each.quantity.before, each.quantity.after) for each in found) == sorted(expected)

@@ -17,6 +17,8 @@ from hyperpod_cdk.templates.difference import MISSING
 from hyperpod_cdk.templates.values import Reference, Unknown, plain, resolve
 
 _BLOCK: Final = "CidrBlock"
+_READ: Final = "{{resolve:"
+"""The start of a value that a deployment reads again, and that may have changed."""
 BLOCKS: Final = frozenset({"AWS::EC2::VPCCidrBlock", "AWS::EC2::Subnet"})
 """Types with an address block of a VPC, of which no two may overlap."""
 
@@ -39,15 +41,20 @@ class Clashes(Sides):
         rule = create_only.update_rule(after.type)
         if rule is not None and rule.deletes_first:
             return
-        name, changed = self._name(self.head, after), {each.steps for each in entry.findings}
+        # a value that is not known is the same on both sides if it depends on the same
+        name, changed = self._name(self.head, after, of_unknown=True), {each.steps for each in entry.findings}
         paths = updates.name_of(after.type)
-        if name is None or name != self._name(self.base, before):
+        if name is None or name != self._name(self.base, before, of_unknown=True):
             return
         if any(steps[: len(path)] == path or path[: len(steps)] == steps for steps in changed for path in paths):
             return
         shape = updates.SHAPES["name"]
         reason = f"{shape.sentence} {_listed(paths)}; change that too"
-        entry.findings.append(Found(paths[0], name[0], name[0], Judged(Effect.REFUSED, reason, shape.source)))
+        judged = Judged(Effect.REFUSED, reason, shape.source)
+        stated = [resolve(self.head, after.stack, _at(after.properties, path)) for path in paths]
+        if any(isinstance(each, Unknown) and (each.is_choice or _READ in each.text) for each in stated):
+            judged = Judged(Effect.UNKNOWN, f"its name is known only at deployment; possibly {reason}", shape.source)
+        entry.findings.append(Found(paths[0], name[0], name[0], judged))
 
     def _check_moved(self) -> None:
         """Judge a resource that is created while another one with its name exists: one that is deleted, or that
@@ -138,13 +145,15 @@ class Clashes(Sides):
             return False
         return self.order[old.resource.stack] < self.order[new.resource.stack]
 
-    def _name(self, assembly: Assembly, resource: Resource) -> tuple[str, ...] | None:
-        """Return the values of a resource's name, None if it has none that the template shows."""
+    def _name(self, assembly: Assembly, resource: Resource, *, of_unknown: bool = False) -> tuple[str, ...] | None:
+        """Return the values of a resource's name, None if it has none, or none that the template shows."""
         paths = updates.name_of(resource.type)
         if not paths:
             return None
-        values = [resolve(assembly, resource.stack, _at(resource.properties, path)) for path in paths]
-        if values[0] is MISSING or any(isinstance(each, Unknown) for each in values):
+        found = (resolve(assembly, resource.stack, _at(resource.properties, path)) for path in paths)
+        # AWS::NoValue removes the property
+        values = [MISSING if each is None else each for each in found]
+        if values[0] is MISSING or (not of_unknown and any(isinstance(each, Unknown) for each in values)):
             return None
         rule = create_only.update_rule(resource.type)
         if rule is not None and rule.name == paths and MISSING in values:

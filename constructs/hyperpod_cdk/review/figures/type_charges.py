@@ -85,23 +85,7 @@ def _file_system(lines: Lines, resource: Resource) -> Iterator[Charge]:
     if storage == "INTELLIGENT_TIERING":
         yield from _tiering(lines, resource, lustre)
         return
-    tier = whole_number(at(lustre, "PerUnitStorageThroughput"))
-    capacity = whole_number(lines.get(resource, "StorageCapacity"))
-    size = "?" if capacity is None else str(capacity)
-    if deployment.startswith("SCRATCH"):
-        sku, throughput = "lustre.scratch", ""
-    elif tier is None or storage not in ("SSD", "HDD"):
-        yield lines.unpriced(resource, "storage", f"{size} GiB", "the template does not show its throughput")
-        return
-    elif at(lustre, "DriveCacheType") == "READ":
-        yield lines.unpriced(resource, "storage", f"{size} GiB", "HDD with a read cache has no price here")
-        return
-    else:
-        sku, throughput = f"lustre.{storage.lower()}.{tier}", f" at {tier} MB/s per TiB"
-    what = f"{size} GiB of Lustre, {deployment} on {plain(storage)}{throughput}"
-    # FSx sells the GiB of a file system as the price list's GB
-    why = "the template does not show its capacity"
-    yield lines.priced(resource, "storage", sku, capacity, what, why=why, properties=_LUSTRE)
+    yield _by_capacity(lines, resource, deployment, storage, lustre)
     metadata = at(lustre, "MetadataConfiguration")
     if at(metadata, "Mode") == "USER_PROVISIONED":
         iops = plain(at(metadata, "Iops"))
@@ -116,6 +100,33 @@ def _file_system(lines: Lines, resource: Resource) -> Iterator[Charge]:
             counted_in="IOPS",
             properties=("MetadataConfiguration",),
         )
+
+
+def _by_capacity(lines: Lines, resource: Resource, deployment: str, storage: Any, lustre: Any) -> Charge:
+    tier = whole_number(at(lustre, "PerUnitStorageThroughput"))
+    capacity = whole_number(lines.get(resource, "StorageCapacity"))
+    size = f"{'?' if capacity is None else capacity} GiB"
+    is_scratch = deployment.startswith("SCRATCH")
+    has_cache = at(lustre, "DriveCacheType") == "READ"
+    if not is_scratch and (tier is None or storage not in ("SSD", "HDD") or has_cache):
+        speed = "an unknown throughput" if tier is None else f"{tier} MB/s per TiB"
+        why = "the template does not show its throughput or its storage type"
+        return lines.unpriced(
+            resource,
+            "storage",
+            size,
+            "HDD with a read cache has no price here" if has_cache else why,
+            count=capacity,
+            sold=f"FSx for Lustre, {plain(storage)}{' with a read cache' if has_cache else ''} at {speed}",
+            counted_in="GB",
+            properties=_LUSTRE,
+        )
+    sku = "lustre.scratch" if is_scratch else f"lustre.{storage.lower()}.{tier}"
+    throughput = "" if is_scratch else f" at {tier} MB/s per TiB"
+    what = f"{size} of Lustre, {deployment} on {plain(storage)}{throughput}"
+    # FSx sells the GiB of a file system as the price list's GB
+    why = "the template does not show its capacity"
+    return lines.priced(resource, "storage", sku, capacity, what, why=why, properties=_LUSTRE)
 
 
 def _tiering(lines: Lines, resource: Resource, lustre: Any) -> Iterator[Charge]:
