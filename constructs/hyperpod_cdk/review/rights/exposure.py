@@ -376,6 +376,9 @@ def _naming(
         if protocol in _OUTSIDE:
             said = f"{name} sends messages to {value}, outside of AWS"
             return Exposure(said, place, is_world=False, is_grave=True)
+        if is_unknown(protocol) and not TOKEN.search(value) and not value.startswith("arn:"):
+            said = f"{name} sends messages to {value}, perhaps outside of AWS: its protocol is unknown ({protocol})"
+            return Exposure(said, place, is_world=False, is_grave=True)
     is_code = path[-1] in images.PROPERTIES and images.repository(value) not in map(images.repository, old_values)
     if is_code and (whose := images.publisher(value, view.account)):
         return Exposure(f"{name} runs the image {value} of {whose}", place, is_world=False, is_grave=True)
