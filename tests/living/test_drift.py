@@ -602,3 +602,29 @@ def test_every_difference_is_data() -> None:
     difference = only(account.drift())
     assert isinstance(difference, Difference)
     assert (difference.stack, difference.resource, difference.id) == ("dev-foundation", "Cluster", CLUSTER_ARN)
+
+
+@pytest.mark.parametrize(
+    ("efa", "effect", "said"),
+    [
+        (False, "sets", "to 500."),
+        (True, "fails", "because the service refuses it"),
+        (
+            {"Fn::ImportValue": "elsewhere"},
+            "sets",
+            "to 500: a value that decides it is known only at deployment; possibly",
+        ),
+    ],
+)
+def test_a_value_that_other_properties_make_a_service_refuse(efa: Any, effect: str, said: str) -> None:
+    """FSx changes no throughput of a file system with EFA (FSx API reference, UpdateFileSystemLustreConfiguration)."""
+    account = Account()
+    for side in (account.deployed, account.head):
+        settings = side["dev-foundation"]["Resources"]["FileSystem"]["Properties"]["LustreConfiguration"]
+        settings["EfaEnabled"] = efa
+    account.in_file("FileSystem")["LustreConfiguration"]["PerUnitStorageThroughput"] = 500
+    (system,) = account.more["fsx:DescribeFileSystems"]["FileSystems"]
+    system["LustreConfiguration"] |= {"PerUnitStorageThroughput": 125, "EfaEnabled": efa is True}
+    (found,) = [each for each in account.drift().differences if each.path.endswith("PerUnitStorageThroughput")]
+    assert found.next.effect == effect
+    assert said in found.next.sentence

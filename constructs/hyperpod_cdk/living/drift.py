@@ -21,6 +21,7 @@ from hyperpod_cdk.living.model import Difference, Drift, Line, Next, Unread, out
 from hyperpod_cdk.living.stacks import PROTECTION, STACK, of_stacks, still_notified, with_triggers
 from hyperpod_cdk.living.standing import Living
 from hyperpod_cdk.review.changes.causes import line_of_property
+from hyperpod_cdk.review.changes.circumstances import circumstances_of
 from hyperpod_cdk.review.changes.effects import Judged, judge
 from hyperpod_cdk.review.deployed import SETTLED, Api
 from hyperpod_cdk.review.model import Effect
@@ -82,7 +83,14 @@ class _Place:
         for step in reversed(steps[of_absent:]):
             value = {step: value}
         change = PropertyChange(steps=tuple(steps[:of_absent]), before=value, after=MISSING)
-        return judge(self.living.deployed, self.living.head, self.resource.type, change)
+        return self.judged(change)
+
+    def judged(self, change: PropertyChange) -> Judged:
+        """Return what a change here does, in the circumstances that the templates show."""
+        base, head, of = self.living.deployed, self.living.head, self.resource
+        before = base.find(of.stack, of.logical_id) or of
+        after = head.find(of.stack, of.logical_id) or of
+        return judge(base, head, of.type, change, circumstances_of(base, before, head, after))
 
     @property
     def member(self) -> str:
@@ -409,13 +417,13 @@ def _sent(place: _Place, wanted: str | None) -> Next:
     change = PropertyChange(
         steps=tuple(one or other for one, other in _STEPS.findall(place.where)), before=place.actual, after=wanted
     )
-    judged = judge(place.living.deployed, place.living.head, place.resource.type, change)
+    judged = place.judged(change)
     shown = f"Sets {place.where} from {_shown(place.actual)} to {_shown(wanted)}"
     if judged.effect is Effect.REFUSED:
         return Next(effect="fails", sentence=f"Fails, because the service refuses it: {judged.reason}.")
     if judged.effect in (Effect.REPLACED, Effect.UNKNOWN) and wanted == place.deployed:
         return Next(effect="unknown", sentence=f"Unknown: {shown.lower()} again, or fails: {judged.reason}.")
-    reason = f": {judged.reason}" if judged.effect is Effect.INTERRUPTED else ""
+    reason = f": {judged.reason}" if judged.effect in (Effect.INTERRUPTED, Effect.UNKNOWN) else ""
     return Next(effect="sets", sentence=f"{shown}{reason}.")
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from hyperpod_cdk.catalog import create_only, updates
+from hyperpod_cdk.catalog.updates import NO_CIRCUMSTANCES
 from hyperpod_cdk.review.changes.blast_radius import blast_radius
 from hyperpod_cdk.review.changes.effects import judge
 from hyperpod_cdk.review.changes.excerpts import differing
@@ -401,7 +402,7 @@ def test_every_property_that_ships_is_replaced_where_the_embedded_cloudformation
     for each in base.resources():
         for path, value in leaves(dict(each.properties)):
             change = PropertyChange(steps=path, before=value, after="another")
-            effect = judge(base, base, each.type, change).effect
+            effect = judge(base, base, each.type, change, NO_CIRCUMSTANCES).effect
             decision = provisioner.replacement(each.type, change.schema_path)
             where = (each.type, change.path)
             if decision == "always":

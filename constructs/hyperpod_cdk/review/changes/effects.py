@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hyperpod_cdk.catalog import create_only, hyperpod, updates
-from hyperpod_cdk.catalog.updates import NO_CIRCUMSTANCES, Circumstances
+from hyperpod_cdk.catalog.updates import Circumstances
 from hyperpod_cdk.review.changes.circumstances import PRUNED, circumstances_of_change
 from hyperpod_cdk.review.model import Effect
 from hyperpod_cdk.templates.assembly import Assembly
@@ -67,7 +67,7 @@ def judge(
     head: Assembly,
     resource_type: str,
     change: PropertyChange,
-    circumstances: Circumstances = NO_CIRCUMSTANCES,
+    circumstances: Circumstances,
 ) -> Judged:
     """Judge one property of a resource that stays; ``circumstances`` are those of the table that the caller knows.
 
