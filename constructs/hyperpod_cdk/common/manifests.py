@@ -44,6 +44,7 @@ def applied_manifest(
 
     ``removal_policy``: what becomes of the objects when the manifest leaves the stack; default: they are deleted.
     """
+    refuse_without_kubectl(scope, cluster)
     manifest = eks.KubernetesManifest(
         scope,
         construct_id,
@@ -58,6 +59,15 @@ def applied_manifest(
     if after is not None:
         node.add_dependency(after)
     return manifest
+
+
+def refuse_without_kubectl(scope: Construct, cluster: eks.ICluster) -> None:
+    """Raise ValueError for a cluster to which nothing can be applied, such as one that is known by its name alone."""
+    if eks.KubectlProvider.get_kubectl_provider(scope, cluster) is None:
+        raise ValueError(
+            "cluster: must have a kubectl provider, got a cluster without one; pass that of ExistingControlPlane, or"
+            " give Cluster.from_cluster_attributes its kubectl_provider"
+        )
 
 
 def answer_in_time(scope: Construct) -> None:

@@ -24,7 +24,7 @@ from constructs import Construct
 from hyperpod_cdk.catalog import instance_types as catalog
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.catalog.kubernetes import SYSTEM_NAMESPACE
-from hyperpod_cdk.common.manifests import answer_in_time
+from hyperpod_cdk.common.manifests import answer_in_time, refuse_without_kubectl
 from hyperpod_cdk.config import eks as fields
 from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import refuse, refuse_unknown_types
@@ -100,7 +100,8 @@ class HyperPodDependencies(Construct):
     Helm does not wait: the pods need nodes, which join later. The release is retained when the stack is deleted; it
     ends with the EKS cluster. With the placeholder chart, the stack refuses a real deployment (``refuse_placeholder``).
 
-    ``cluster`` (eks_v2.ICluster): the CDK construct of the EKS cluster, with a kubectl provider.
+    ``cluster`` (eks_v2.ICluster): the CDK construct of the EKS cluster, with a kubectl provider. Raises ValueError for
+    a cluster without one.
 
     ``instance_types`` (Sequence[str | InstanceType]): types of the nodes, by name or with their numbers. Raises
     ValueError for a name that the catalog does not have.
@@ -129,6 +130,7 @@ class HyperPodDependencies(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         refuse(fields.Eks, image_registry=image_registry)
+        refuse_without_kubectl(self, cluster)
         types = _rows(instance_types)
         stack = Stack.of(self)
         if chart.is_placeholder:

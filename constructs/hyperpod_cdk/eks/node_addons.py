@@ -19,7 +19,7 @@ from hyperpod_cdk.catalog.kubernetes import SERVICE_ACCOUNT_NAME
 from hyperpod_cdk.catalog.rules import Pattern
 from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, RESOURCE, acknowledge
-from hyperpod_cdk.common.manifests import answer_in_time
+from hyperpod_cdk.common.manifests import answer_in_time, refuse_without_kubectl
 from hyperpod_cdk.common.stack_arns import arn_of_aws
 from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import is_token, refuse, refuse_unlike
@@ -135,7 +135,8 @@ class WebhookReady(Construct):
     It waits only at its creation: an update of the add-on does not change it, and neither does the rollback of an
     update, which would fail if the pod still does not start.
 
-    ``cluster`` (eks_v2.ICluster): the CDK construct of the EKS cluster, with a kubectl provider.
+    ``cluster`` (eks_v2.ICluster): the CDK construct of the EKS cluster, with a kubectl provider. Raises ValueError for
+    a cluster without one.
 
     ``addon`` (eks_v2.CfnAddon): the add-on, on which this depends.
 
@@ -158,6 +159,7 @@ class WebhookReady(Construct):
         super().__init__(scope, construct_id)
         refuse(CheckpointAccount, namespace=namespace)
         refuse_unlike(DEPLOYMENT_NAME, deployments=deployments)
+        refuse_without_kubectl(self, cluster)
         for name in deployments:
             value = eks.KubernetesObjectValue(
                 self,

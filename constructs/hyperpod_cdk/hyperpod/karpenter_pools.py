@@ -67,7 +67,8 @@ class KarpenterPools(Construct):
     run longer than Karpenter's default of 30 days. Pools that are removed from ``pools`` are deleted, and Karpenter
     then drains their nodes.
 
-    ``cluster`` (eks_v2.ICluster): the CDK construct of the EKS cluster, with a kubectl provider.
+    ``cluster`` (eks_v2.ICluster): the CDK construct of the EKS cluster, with a kubectl provider. Raises ValueError for
+    a cluster without one.
 
     ``pools`` (Sequence[PoolLike]): the pools (``Pool``); each group is in only one of them. Raises ValueError for a
     name that is repeated or that Kubernetes refuses, a value that ``Pool`` does not allow, and a group in two pools.

@@ -34,7 +34,8 @@ class LustreClaims(VolumeClaims):
     stack is deleted, because their workloads would be deleted with them. This must depend on what creates the
     namespaces (a team's compute quota) and on ``FsxCsiDriver``.
 
-    ``cluster`` (eks_v2.ICluster): the CDK construct of the EKS cluster, with a kubectl provider.
+    ``cluster`` (eks_v2.ICluster): the CDK construct of the EKS cluster, with a kubectl provider. Raises ValueError for
+    a cluster without one.
 
     ``file_system_id`` (str): ID of the file system, ``fs-...``. Raises ValueError for text of another form.
 

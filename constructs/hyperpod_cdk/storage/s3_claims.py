@@ -87,7 +87,8 @@ class S3Claims(VolumeClaims):
     The namespaces must exist, unless ``create_namespaces`` is set. This must depend on what creates the namespaces (a
     team's compute quota) and on ``S3CsiDriver``, which must have the bucket.
 
-    ``cluster`` (eks_v2.ICluster): the CDK construct of the EKS cluster, with a kubectl provider.
+    ``cluster`` (eks_v2.ICluster): the CDK construct of the EKS cluster, with a kubectl provider. Raises ValueError for
+    a cluster without one.
 
     ``bucket`` (MountedBucket): the bucket, or part of it, and what pods may do. Raises ValueError for a KMS key of
     another region than ``region``.
