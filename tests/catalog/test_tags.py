@@ -34,6 +34,19 @@ def test_keys(key: str, problem: str | None) -> None:
 
 
 @row_by_row(
+    "path, value",
+    [
+        ("Prod/Network/nodes-use1-az1", "Prod/Network/nodes-use1-az1"),
+        ("Größe <1>/N", "Größe -1-/N"),
+        ("a" * 300 + "/end", "a" * 251 + "/end"),
+    ],
+)
+def test_a_path_becomes_a_value(path: str, value: str) -> None:
+    assert tags.of_path(path) == value
+    assert tags.value_problem(value, "Name") is None
+
+
+@row_by_row(
     "value, problem",
     [
         ("a", None),

@@ -390,6 +390,13 @@ def test_the_log_is_in_no_later_stacks_way_and_stays() -> None:
     assert {"Ref": group_id} in log["Destination"]["Fn::Join"][1]
 
 
+def test_a_name_that_no_log_group_may_have_keeps_its_tag() -> None:
+    template = made(name="Größe: 1 + 2")
+    (group,) = of_type(template, "AWS::Logs::LogGroup").values()
+    assert group["Properties"]["LogGroupName"]["Fn::Join"][1][0] == "/aws/fsx/Gr-e-1-2-"
+    assert file_system(template)["Properties"]["Tags"] == [{"Key": "Name", "Value": "Größe: 1 + 2"}]
+
+
 def test_every_property_is_used_or_left_out_for_a_reason() -> None:
     schema = fsx_schema()
     (link,) = of_type(made(data_repositories=[FULL_LINK]), "AWS::FSx::DataRepositoryAssociation").values()

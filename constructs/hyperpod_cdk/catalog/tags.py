@@ -19,6 +19,11 @@ def _allowed(text: str) -> bool:
     return all(mark in _MARKS or unicodedata.category(mark)[0] in "LNZ" for mark in text)
 
 
+def of_path(path: str) -> str:
+    """Return the path of a construct as the value of a tag: with hyphens for what AWS refuses, its end if too long."""
+    return "".join(mark if _allowed(mark) else "-" for mark in path)[-VALUE_LENGTH:]
+
+
 def key_problem(tag_key: str, key: str) -> str | None:  # noqa: ARG001 - a key is renamed, not set
     """Say why ``tag_key`` cannot be a tag's key, or return None."""
     if not 1 <= len(tag_key) <= KEY_LENGTH:

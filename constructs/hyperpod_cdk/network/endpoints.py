@@ -10,6 +10,7 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct, DependencyGroup, IDependable
 
 from hyperpod_cdk.catalog import network as rules
+from hyperpod_cdk.catalog import tags
 from hyperpod_cdk.catalog.rules import repeated_problem
 from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.config import network as fields
@@ -63,7 +64,7 @@ class InterfaceEndpoints(Construct):
         super().__init__(scope, construct_id)
         names = list(rules.endpoint_services() if services is None else services)
         _check(names, subnet_ids, clients, client_cidrs, region=Stack.of(self).region)
-        tags = [CfnTag(key="Name", value=self.node.path)]
+        name = [CfnTag(key="Name", value=tags.of_path(self.node.path))]
         group = ec2.CfnSecurityGroup(
             self,
             "Group",
@@ -83,7 +84,7 @@ class InterfaceEndpoints(Construct):
                     description="A rule that nothing matches",
                 )
             ],
-            tags=tags,
+            tags=name,
         )
         region = Stack.of(self).region
         endpoints = [
@@ -96,7 +97,7 @@ class InterfaceEndpoints(Construct):
                 private_dns_enabled=True,
                 subnet_ids=list(subnet_ids.values()),
                 security_group_ids=[group.attr_group_id],
-                tags=[CfnTag(key="Name", value=f"{self.node.path}/{service}")],
+                tags=[CfnTag(key="Name", value=tags.of_path(f"{self.node.path}/{service}"))],
             )
             for service in names
         ]

@@ -14,7 +14,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct, DependencyGroup, IDependable
 
 from hyperpod_cdk.catalog import network as rules
-from hyperpod_cdk.catalog import regions
+from hyperpod_cdk.catalog import regions, tags
 from hyperpod_cdk.catalog.network import GROUP_DESCRIPTION
 from hyperpod_cdk.catalog.rules import repeated, repeated_problem
 from hyperpod_cdk.catalog.sentences import in_python
@@ -356,7 +356,7 @@ class Network(Construct):
         )
 
     def _tags(self, label: str = "", **more: str) -> list[CfnTag]:
-        named = {"Name": f"{self._path}/{label}".rstrip("/"), **more}
+        named = {"Name": tags.of_path(f"{self._path}/{label}".rstrip("/")), **more}
         return [CfnTag(key=key, value=value) for key, value in named.items()]
 
 
@@ -477,7 +477,7 @@ class EfaSecurityGroup(Construct):
                 )
                 for half in rules.EVERYWHERE_IN_HALVES
             ],
-            tags=[CfnTag(key="Name", value=self.node.path)],
+            tags=[CfnTag(key="Name", value=tags.of_path(self.node.path))],
         )
         ingress = ec2.CfnSecurityGroupIngress(
             self,

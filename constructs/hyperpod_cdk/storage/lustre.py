@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias
@@ -34,6 +35,8 @@ _ALL_TRAFFIC: _Ports = ("-1", None, None)
 _AMONG = "Among the servers of one file system"
 _COMPRESSION_TYPES = {"lz4": "LZ4", "none": "NONE"}
 _LOG_RETENTION_DAYS = 365
+_NOT_IN_LOG_GROUPS = re.compile(r"[^.\-_/#A-Za-z0-9]+")
+"""Pattern of LogGroupName in the schema of AWS::Logs::LogGroup, turned around."""
 
 
 @judged(known=("path", "imported_file_chunk_size_mib"))
@@ -254,7 +257,7 @@ class LustreFileSystem(Construct):
         refuse(fields.Lustre, log_level=log_level)
         if name is not None and not is_token(name) and (problem := tags.value_problem(name, "name")):
             raise ValueError(f"name: {problem}")
-        label = name or self.node.path
+        label = name or tags.of_path(self.node.path)
         groups: list[ec2.CfnSecurityGroup] = []
         among_servers: list[_Rule] = []
         to_clients: list[_Rule] = []
@@ -277,7 +280,9 @@ class LustreFileSystem(Construct):
             )
             self._security_group = ec2.SecurityGroup.from_security_group_id(self, "Imported", group.attr_group_id)
         # a file system that is removed and added again has another group, and so another log group
-        log_group = self._log_group(f"{label}-{groups[0].attr_group_id if groups else stack_part()}")
+        # the value of a tag may have characters that the name of a log group may not have
+        logged = label if is_token(label) else _NOT_IN_LOG_GROUPS.sub("-", label)
+        log_group = self._log_group(f"{logged}-{groups[0].attr_group_id if groups else stack_part()}")
         log = None if log_level is None else _log_configuration(log_group, log_level)
         self._file_system = fsx.CfnFileSystem(
             self,
