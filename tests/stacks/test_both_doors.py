@@ -178,6 +178,7 @@ CALLED_OTHERWISE: Mapping[str, Mapping[str, str]] = {
     "hyperpod-unknown_type": {_STATED: "pass an InstanceType with its numbers"},
     "hyperpod-type_without_prefix": {_STATED: "pass an InstanceType with its numbers"},
     "hyperpod-type_unlike_any": {
+        ", which 'hyperpod-cdk schema' lists": "",
         _STATED: "pass an InstanceType with its numbers",
         "set instance_type ": "set instance_types ",
     },
