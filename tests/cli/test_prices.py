@@ -247,7 +247,8 @@ def test_show_the_prices_of_a_region(invoke: Invoke) -> None:
     assert nat.split() == ["us-west-2", "NAT", "gateway", "0.045", "gateway-hour", "2026-10-04", "list-us-west-2"]
     dashboard = next(line for line in lines if "CloudWatch dashboard" in line)
     assert dashboard.startswith("any")
-    assert dashboard.endswith("not confirmed: a project's notes on the price list, without the list's date")
+    assert dashboard.endswith("dashboards, not confirmed (1)")
+    assert "not confirmed (1): a project's notes on the price list, without the list's date" in lines
     assert not [line for line in lines if "us-east-1 " in line]
     assert lines[-1].startswith("list-us-west-2: ")
 

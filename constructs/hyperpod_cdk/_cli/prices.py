@@ -155,6 +155,8 @@ def _shown(found: Prices, rows: Sequence[Price], region: str | None) -> Iterator
         yield f"no prices for {region}; run 'hyperpod-cdk prices refresh --region {region}'"
         return
     header = ("region", "what", "US dollars", "per", "as of", "source")
+    # several rows have the same reason, which is longer than the rest of the table
+    doubts = list(dict.fromkeys(row.unsure for row in rows if row.unsure))
     yield from table(
         [
             header,
@@ -165,13 +167,15 @@ def _shown(found: Prices, rows: Sequence[Price], region: str | None) -> Iterator
                     f"{row.usd:f}",
                     row.unit,
                     str(row.as_of or "unknown"),
-                    f"{row.source}{f'; not confirmed: {row.unsure}' if row.unsure else ''}",
+                    f"{row.source}{f', not confirmed ({doubts.index(row.unsure) + 1})' if row.unsure else ''}",
                 )
                 for row in rows
             ),
         ]
     )
     yield ""
+    for number, doubt in enumerate(doubts, start=1):
+        yield f"not confirmed ({number}): {doubt}"
     for name in sorted({row.source for row in rows}):
         yield f"{name}: {found.sources[name]}"
 

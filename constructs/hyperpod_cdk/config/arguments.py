@@ -174,9 +174,10 @@ def unknown_type_problem(
     """
     if is_token(name):
         return None
-    return instance_types.unknown_type_problem(
+    problem = instance_types.unknown_type_problem(
         name, key=key, otherwise=otherwise, stated=stated, where="in stated_types"
     )
+    return None if problem is None else in_python(problem)
 
 
 def refuse_unknown_types(**values: Iterable[str | InstanceType]) -> None:
