@@ -180,6 +180,16 @@ def test_states_that_block(run: Run, fake_aws: FakeAws, status: str) -> None:
     assert finding.message.startswith(f"needs prod-foundation in a state that can be updated, got {status} (")
 
 
+@pytest.mark.check("stacks_are_ready_to_deploy", "skips")
+def test_a_state_that_cloudformation_adds_is_skipped(run: Run, fake_aws: FakeAws) -> None:
+    fake_aws.answers.stack = {**dict.fromkeys(NAMES), "prod-foundation": stack("prod-foundation", "PAUSED")}
+    found = run(STACKS)
+    assert (found.status, [each.placed for each in found.skipped]) == (
+        Status.SKIPPED,
+        ["name: prod-foundation is PAUSED, which this version does not know"],
+    )
+
+
 @pytest.mark.parametrize("status", ["ROLLBACK_COMPLETE", "ROLLBACK_FAILED"])
 def test_protection_that_outlived_a_failed_first_deployment(run: Run, fake_aws: FakeAws, status: str) -> None:
     left = stack("prod-platform", status, is_protected=True)

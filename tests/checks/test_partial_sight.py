@@ -31,6 +31,7 @@ from tests.checks.test_broken_accounts import (
     merged,
     satisfied,
 )
+from tests.support.scripted_aws import members, without
 
 REFUSED = NotAnswered("refused by the test")
 Key = tuple[str, str, str]
@@ -201,26 +202,6 @@ MAY_BE_LEFT_OUT: Mapping[str, str] = {
     "UserIdGroupPairs": "a rule for addresses has none",
 }
 """Members whose absence says something in AWS's answers, and what."""
-
-
-def members(value: Any, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """Yield the place of every member of an answer."""
-    for name in value if isinstance(value, dict) else ():
-        if name != "ResponseMetadata":
-            yield (*at, name)
-            yield from members(value[name], (*at, name))
-    for index, each in enumerate(value if isinstance(value, list) else ()):
-        yield from members(each, (*at, index))
-
-
-def without(answer: Any, place: tuple[str | int, ...]) -> Any:
-    """Return an answer that lost the member at a place."""
-    lost = copy.deepcopy(answer)
-    inner = lost
-    for each in place[:-1]:
-        inner = inner[each]
-    del inner[place[-1]]
-    return lost
 
 
 @pytest.mark.parametrize(

@@ -401,7 +401,14 @@ HELD: dict[str, Any] = {
 }
 
 
-def _standing(fleet: Path, checks: str, more: dict[str, Any] | None = None, *, count: int = 2) -> tuple[Path, Access]:
+def _standing(
+    fleet: Path,
+    checks: str,
+    more: dict[str, Any] | None = None,
+    *,
+    count: int = 2,
+    statuses: dict[str, str] | None = None,
+) -> tuple[Path, Access]:
     """An environment dev, a wave alone with these checks; what is in its assembly is what is deployed."""
     waves = f"waves:\n  - {{name: a, environments: [dev], checks: {checks}}}\n"
     waves += "  - {name: b, environments: [prod, staging]}\n"
@@ -409,7 +416,7 @@ def _standing(fleet: Path, checks: str, more: dict[str, Any] | None = None, *, c
     file = fleet / "environments" / "dev.yaml"
     # its templates have another team
     file.write_text(file.read_text(encoding="utf-8").partition("\ntask_governance:")[0], encoding="utf-8")
-    account = Account(more={**HELD, **(more or {})})
+    account = Account(more={**HELD, **(more or {})}, statuses=statuses or {})
     for side in (account.deployed, account.head):
         resources = next(each["Resources"] for each in side.values() if "Eks" in each["Resources"])
         (cni,) = (each for each in resources.values() if each["Type"] == "AWS::EKS::Addon")
@@ -540,6 +547,30 @@ def test_something_else_that_is_deployed_holds(
     done = run("hold", "dev", "--heads", heads, obj=access)
     assert (done.exit_code, cells(done)[1][4:]) == (1, ["failed", "not as deployed"])
     assert "a deployment is waiting, failed, or ran in between" in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        *((status, 0) for status in ("UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_ROLLBACK_COMPLETE")),
+        *((f"{action}_FAILED", 1) for action in ("CREATE", "UPDATE", "ROLLBACK", "DELETE", "UPDATE_ROLLBACK")),
+        *((status, 1) for status in ("UPDATE_IN_PROGRESS", "IMPORT_ROLLBACK_FAILED", "PAUSED")),
+    ],
+)
+def test_a_stack_that_is_halfway_holds(
+    run: Run,
+    fleet: Path,
+    one_drifts: tuple[Path, Access],  # noqa: ARG001 - makes the environment dev
+    status: str,
+    code: int,
+) -> None:
+    """Its template may be that of --heads already."""
+    heads, access = _standing(fleet, "[]", statuses={"dev-foundation": status})
+    done = run("hold", "dev", "--heads", heads, obj=access)
+    assert done.exit_code == code, done.output
+    if code:
+        assert cells(done)[1][4:] == ["failed", "not as deployed"]
+        assert f" is {status}: a deployment is running, or stopped halfway" in " ".join(done.stdout.split())
 
 
 def test_a_group_that_has_gone_since_the_deployment_holds(

@@ -156,6 +156,30 @@ def holds_to_shape(service: str, operation: str, answer: Mapping[str, Any]) -> N
     validate_parameters(shown, model.output_shape)
 
 
+Place = tuple[str | int, ...]
+"""Where in an answer a member is."""
+
+
+def members(value: Any, at: Place = ()) -> Iterator[Place]:
+    """Yield the place of every member of an answer."""
+    for name in value if isinstance(value, dict) else ():
+        if name != "ResponseMetadata":
+            yield (*at, name)
+            yield from members(value[name], (*at, name))
+    for index, each in enumerate(value if isinstance(value, list) else ()):
+        yield from members(each, (*at, index))
+
+
+def without(answer: Any, place: Place) -> Any:
+    """Return an answer that lost the member at a place."""
+    lost = deepcopy(answer)
+    inner = lost
+    for each in place[:-1]:
+        inner = inner[each]
+    del inner[place[-1]]
+    return lost
+
+
 @dataclass
 class Reply:
     """What the HTTP server sends: ``delay_s`` before it, ``length`` in place of the body's real length."""

@@ -485,9 +485,9 @@ def hold(
 ) -> None:
     """Check whether the next wave can start. Read only; for pipelines.
 
-    Exit code 0 if nothing prevents it. The deployed stacks must be those of --heads, and the checks of the
-    environment's wave in fleet.yaml must pass ('status' without such a file). A check that could not run also
-    prevents the next wave.
+    Exit code 0 if nothing prevents it. The deployed stacks must be those of --heads, no stack may be halfway through a
+    deployment, and the checks of the environment's wave in fleet.yaml must pass ('status' without such a file). A
+    check that could not run also prevents the next wave.
     """
     from datetime import UTC, datetime  # noqa: PLC0415 - as above
 
@@ -498,10 +498,12 @@ def hold(
 
     def ask(each: Member, loaded: LoadedEnvironment) -> Look:
         from hyperpod_cdk._cli.living import wanted_of  # noqa: PLC0415 - as above
+        from hyperpod_cdk.catalog.rules import joined  # noqa: PLC0415 - as above
         from hyperpod_cdk.findings import passed as passed_of  # noqa: PLC0415 - as above
         from hyperpod_cdk.living.drift import drift as differing  # noqa: PLC0415 - as above
         from hyperpod_cdk.living.standing import read_living  # noqa: PLC0415 - as above
         from hyperpod_cdk.living.status import status as asked  # noqa: PLC0415 - as above
+        from hyperpod_cdk.review.deployed import unsettled  # noqa: PLC0415 - as above
         from hyperpod_cdk.review.model import Level  # noqa: PLC0415 - as above
 
         wave = next((wave for wave in (looked.fleet.waves if looked.fleet else ()) if wave.name == each.wave), None)
@@ -513,6 +515,10 @@ def hold(
                 what = "something else, or only a part, is deployed: a deployment is waiting, failed, or ran in between"
                 return each.look(passed=False, summary="not as deployed", verdict=what)
             aws = opened(context, new)()
+            halfway = unsettled(aws, new.assembly)
+            if halfway:
+                what = f"{joined(halfway)}: a deployment is running, or stopped halfway"
+                return each.look(passed=False, summary="not as deployed", verdict=what)
             drifted = differing(aws, read_living(aws, new.assembly)) if "drift" in wanted else None
         stands = (
             asked(aws, wanted_of(loaded.environment, is_of_a_wave=True), now=datetime.now(UTC))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar, cast
 
 from hyperpod_cdk.checks.answers import Aws, HyperPodClusterAnswer, NotAnswered, StackAnswer, Undescribed
-from hyperpod_cdk.checks.model import Case, Found, check, error, unanswered, warning
+from hyperpod_cdk.checks.model import Case, Found, Skipped, check, error, unanswered, warning
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import Environment
 from hyperpod_cdk.config.environment import FOUNDATION, HYPERPOD, STACKS, STORAGE, stack_name
@@ -63,7 +63,8 @@ def credentials_belong_to_the_account(case: Case, aws: Aws) -> Iterator[Found]:
     fails="A stack is being changed, waits after a failure, or is the remainder of a first deployment that failed and"
     " has termination protection, which the CDK CLI does not lift. A warning where the CDK CLI has to delete what"
     " CloudFormation could not roll back.",
-    skips="CloudFormation does not answer; each stack on its own.",
+    skips="CloudFormation does not answer, or a stack is in a state that this version does not know; each stack on its"
+    " own.",
     by_hand="aws cloudformation describe-stacks --stack-name prod-foundation",
 )
 def stacks_are_ready_to_deploy(case: Case, aws: Aws) -> Iterator[Found]:
@@ -200,6 +201,8 @@ def _stuck(stack: StackAnswer, called: str) -> Iterator[Found]:
         state, fix = "somebody else's deployment or deletion", "wait until it has ended"
     elif status.endswith("_FAILED"):
         state, fix = "a deployment stopped halfway", f"{recover}, which names the cause and the fix"
+    elif not status.endswith("_COMPLETE") and status != _ONLY_PLANNED:
+        yield Skipped(reason=f"{name} is {status}, which this version does not know", path="name")
     if fix:
         yield error("name", f"needs {name} in a state that can be updated, got {status} ({state}); {fix}")
 

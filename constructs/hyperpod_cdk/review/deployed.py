@@ -89,14 +89,8 @@ def read_deployed(aws: Api, head: Assembly) -> Deployed:
     It reads the stacks of the head and those that the environment can have had before it. Raises AssemblyError if AWS
     does not answer.
     """
-    names = [stack.name for stack in head.stacks]
-    if head.environment:
-        names += [name for stack in STACKS if (name := stack_name(head.environment, stack)) not in names]
     try:
-        rows = aws.pages("cloudformation", "describe_stacks", "Stacks")
-        with reading("cloudformation:DescribeStacks"):
-            described = {str(each["StackName"]): _complete(each) for each in rows}
-        found = [described[name] for name in names if name in described]
+        found = _described(aws, head)
         with reading("cloudformation:GetTemplate"):
             whole = {str(each["StackName"]): _stack(aws, each, head) for each in found if _may_hold(each)}
         statuses = {str(each["StackName"]): str(each["StackStatus"]) for each in found}
@@ -201,6 +195,29 @@ def _watched(described: Mapping[str, Any]) -> tuple[tuple[str, ...], int]:
     arns = (str(each["Arn"]) for each in stated.get("RollbackTriggers") or () if "Arn" in each)
     alarms = tuple(arn.partition(":alarm:")[2] or arn for arn in arns)
     return alarms, int(stated.get("MonitoringTimeInMinutes") or 0)
+
+
+def unsettled(aws: Api, head: Assembly) -> list[str]:
+    """Say which of these stacks do not match their templates: CloudFormation works on them, or left them halfway.
+
+    Raises AssemblyError as ``read_deployed`` does.
+    """
+    try:
+        found = _described(aws, head)
+    except NotAnswered as missing:
+        raise AssemblyError(f"the deployed stacks cannot be read: {missing.sentence}") from None
+    return [f"{each['StackName']} is {each['StackStatus']}" for each in found if each["StackStatus"] not in SETTLED]
+
+
+def _described(aws: Api, head: Assembly) -> list[Mapping[str, Any]]:
+    """Return what DescribeStacks says of the stacks of the head and of its environment. Raises NotAnswered."""
+    names = [stack.name for stack in head.stacks]
+    if head.environment:
+        names += [name for stack in STACKS if (name := stack_name(head.environment, stack)) not in names]
+    rows = aws.pages("cloudformation", "describe_stacks", "Stacks")
+    with reading("cloudformation:DescribeStacks"):
+        described = {str(each["StackName"]): _complete(each) for each in rows}
+    return [described[name] for name in names if name in described]
 
 
 def _restored(stack: Stack, stated: Stack | None) -> tuple[Stack, int]:
