@@ -116,9 +116,24 @@ _FIRST = (
     "another construct meets the value first, and refuses what follows from it; no construct has this rule's argument"
 )
 _OTHER_ARGUMENT = "the argument is of another kind than the field, and its sentence says what it takes"
+_TYPE = "the type of an argument is judged ahead of its value, in Python's words, and not what YAML may have read"
 _MORE_IS_KNOWN = "the file names what else it holds, of which the construct does not know"
 
 IN_OTHER_WORDS: Mapping[str, str] = {
+    "identity-tag_value_is_a_date": _TYPE,
+    "identity-quota_check_is_no": _TYPE,
+    "network-nat_gateways_is_true": _TYPE,
+    "eks-kubernetes_to_base_60": _TYPE,
+    "eks-endpoint_is_a_truth": _TYPE,
+    "eks-public_blocks_are_on": _TYPE,
+    "task_governance-vcpu_is_text": _TYPE,
+    "hyperpod-label_value_is_a_truth": _TYPE,
+    "hyperpod-taint_without_effect": _TYPE,
+    "storage-efa_is_yes": _TYPE,
+    "text-alias": _TYPE,
+    "text-tag": _TYPE,
+    "notify-budget_with_its_unit": _TYPE,
+    "notify-a_percentage_with_its_sign": _TYPE,
     "identity-account_too_short": _FIRST,
     "identity-unknown_region": _FIRST,
     "existing-network_missing": "an argument without default, for which the stacks pass on that there is no zone",
@@ -170,7 +185,6 @@ CALLED_OTHERWISE: Mapping[str, Mapping[str, str]] = {
     },
     "identity-name_in_capitals": {"set name=": "set environment_name="},
     "identity-name_too_long": {"set name=": "set environment_name="},
-    "identity-tag_value_is_a_date": {"write expires=": "write log_group_tags.expires="},
     "identity-tags_are_a_list": {"below tags,": "below log_group_tags,"},
     "existing-vpc_block_with_host_bits": {"vpc_cidrs[0]": "vpc_cidr"},
     "existing-eks_name_with_a_blank": {"correct cluster_name": "correct eks_cluster_name"},
@@ -186,7 +200,6 @@ CALLED_OTHERWISE: Mapping[str, Mapping[str, str]] = {
     "hyperpod-min_count_without_continuous": _CONTINUOUS,
     "hyperpod-flexible_without_continuous": _CONTINUOUS,
     "hyperpod-label_value_with_a_blank": {"set team=": "set labels.team="},
-    "hyperpod-label_value_is_a_truth": {"write gpu=": "write labels.gpu="},
     "storage-backups_for_91_days": {"set retention_days": "set backup_retention_days"},
     "storage-backup_time_without_backups": {"set retention_days": "set backup_retention_days"},
     "storage-backup_time_without_a_zero": {"correct start_time": "correct backup_start_time"},
@@ -218,6 +231,12 @@ _LEFT_OUT = "an argument is left out, a field is removed or written as none"
 _OBJECT = "the argument is an object, not a mapping or a word"
 
 ANOTHER_FIX: Mapping[str, tuple[str, str]] = {
+    "identity-tags_are_a_list": (_TYPE, "write log_group_tags={...}"),
+    "eks-public_blocks_are_text": (_TYPE, 'write public_access_cidrs=["54.240.193.128/26"]'),
+    "hyperpod-count_is_a_fraction": (_TYPE, "write count in digits"),
+    "task_governance-limit_without_quotes": (_TYPE, "write resource_quota['requests.nvidia.com/gpu']=\"16\""),
+    "storage-efa_is_text": (_TYPE, "write efa=True or efa=False"),
+    "operators-a_new_and_an_existing_workspace": (_TYPE, "write prometheus_workspace_arn as text"),
     "network-node_blocks_of_two_local_zones": (_ONE_BLOCK, "set availability_zones['use1-chi2-az1'] to a free block"),
     "eks-block_that_another_zone_has_by_default": (_ONE_BLOCK, "set availability_zones['use1-az4'] to a free block"),
     "network-node_block_overlaps_the_vpc": (_A_BLOCK, "set availability_zones['use1-az4'] to a free block"),
