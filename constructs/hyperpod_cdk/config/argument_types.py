@@ -133,9 +133,10 @@ def _fits(kind: Any, value: Any) -> bool:
 
 def _fields(value: Any) -> Iterator[tuple[str, Any, Any]]:
     """Yield name, annotation and value of each field of a dataclass; nothing of other objects."""
-    if dataclasses.is_dataclass(value):
-        hints = _annotations(value.__class__)
-        yield from ((each.name, hints[each.name], getattr(value, each.name)) for each in dataclasses.fields(value))
+    kind: Any = type(value)
+    is_dataclass: bool = dataclasses.is_dataclass(kind)
+    for each in dataclasses.fields(kind) if is_dataclass else ():
+        yield each.name, _annotations(kind)[each.name], getattr(value, each.name)
 
 
 def _is_text(value: object) -> bool:
