@@ -192,8 +192,8 @@ class InstanceGroup:
     without accelerators, and together with ``taints``.
 
     ``threads_per_core`` (int, threads): threads of each core, always emitted, because AWS's default is 1 and a p5 then
-    has half its vCPUs. Default: 2 if the type has simultaneous multithreading, else 1. Raises ValueError unless it is 1
-    or 2, and for 2 threads of a type that has 1.
+    has half its vCPUs. Default: 2 if the type has simultaneous multithreading or is a token, else 1. Raises ValueError
+    unless it is 1 or 2, and for 2 threads of a type that has 1.
 
     ``network_interface`` ("efa" | "efa_only"): ``efa``: every EFA interface also carries IP traffic; ``efa_only``: none
     does. Default: the service's choice. Raises ValueError for another value, and for a type without EFA.
