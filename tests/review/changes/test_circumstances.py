@@ -398,6 +398,8 @@ READ = {"Fn::GetAtt": ["Counts", "a"]}
         ("tells more", ACTIONS, actions(), {"AlarmActions": ASKED}, Truth.MAYBE),
         ("tells more", ACTIONS, actions(ref("Topic")), actions(), Truth.NO),
         ("tells more", ACTIONS, actions(ASKED), actions(ref("Topic")), Truth.MAYBE),
+        # as drift states them
+        ("tells more", ACTIONS, {"AlarmActions": "arn:aws:sns:a"}, {"AlarmActions": "arn:aws:sns:b"}, Truth.NO),
         ("another VPC", EKS, subnets(ref("SubnetAa")), subnets(ref("SubnetBa")), Truth.YES),
         ("another VPC", EKS, subnets(ref("SubnetAa")), subnets(ref("SubnetAb")), Truth.NO),
         ("another VPC", EKS, subnets(ref("SubnetAa")), subnets(ref("Anywhere")), Truth.MAYBE),

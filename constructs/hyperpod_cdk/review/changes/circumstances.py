@@ -724,7 +724,9 @@ def is_read(assembly: Assembly, value: Any) -> bool:
 
 def _only_adds_topics(head: Assembly, change: PropertyChange) -> Truth:
     """Whether an alarm's actions only gain SNS topics, and lose nothing."""
-    old, new = _listed(change.before), _listed(change.after)
+    # drift compares lists as texts, which are known
+    sides = ([side] if isinstance(side, str) else side for side in (change.before, change.after))
+    old, new = (_listed(side) for side in sides)
     if old is None or new is None:
         return MAYBE
     lost = [each for each in old if each not in new]

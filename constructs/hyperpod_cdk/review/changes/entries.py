@@ -59,10 +59,7 @@ class Entry:
     def effect(self) -> Effect:
         if self.fate is not None:
             return self.fate
-        # a group that is added to or removed from a resource concerns its nodes, not the resource
-        inside = {Effect.DELETED: Effect.INTERRUPTED, Effect.ADDED: Effect.IN_PLACE}
-        effects = (each.judged.effect for each in self.findings)
-        return gravest(inside.get(each, each) for each in effects) or Effect.IN_PLACE
+        return gravest(_on_the_whole(each.judged.effect) for each in self.findings) or Effect.IN_PLACE
 
     @property
     def is_certain(self) -> bool:
@@ -71,7 +68,7 @@ class Entry:
             return False
         if self.effect not in (Effect.REPLACED, Effect.REFUSED, Effect.INTERRUPTED):
             return True
-        return any(each.is_certain for each in self.findings if each.judged.effect is self.effect)
+        return any(each.is_certain for each in self.findings if _on_the_whole(each.judged.effect) is self.effect)
 
     @property
     def is_update(self) -> bool:
@@ -85,6 +82,11 @@ class Entry:
         if attribute not in before.properties or attribute not in after.properties:
             return False
         return not any(each.steps[0] == attribute for each in self.findings)
+
+
+def _on_the_whole(effect: Effect) -> Effect:
+    """Return what an effect on a part of a resource is to the resource: its nodes are not the resource itself."""
+    return {Effect.DELETED: Effect.INTERRUPTED, Effect.ADDED: Effect.IN_PLACE}.get(effect, effect)
 
 
 class Sides:
