@@ -198,7 +198,7 @@ NO_BASE = (
         ),
         (
             ("prod", "--base", "{folder}", "--head", "{folder}"),
-            "{folder}: contains no environment 'prod'; there are two-teams",
+            "{folder}: contains no environment 'prod'; there is two-teams",
         ),
         (("--template", "gone.yaml"), "gone.yaml: cannot be read: No such file or directory"),
         (("--template", "{template}", "--base", "gone.yaml"), "gone.yaml: cannot be read: No such file or directory"),

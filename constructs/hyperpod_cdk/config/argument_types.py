@@ -16,7 +16,7 @@ from itertools import chain
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from hyperpod_cdk.catalog.rules import listing
+from hyperpod_cdk.catalog.rules import joined, listing
 from hyperpod_cdk.config.arguments import is_token, refuse_for
 from hyperpod_cdk.config.problems import without_unit
 from hyperpod_cdk.config.source import describe
@@ -240,7 +240,7 @@ def _fix_of_plain(kind: Any, value: Any, key: str) -> str:
 def _got(value: object) -> str:
     if value is None or isinstance(value, str | int | float | list | tuple | dict):
         return "None" if value is None else str(value) if isinstance(value, bool) else describe(value)
-    named = " and ".join(f"{each.__module__}.{each.__qualname__}" for each in _classes(value))
+    named = joined([f"{each.__module__}.{each.__qualname__}" for each in _classes(value)])
     readable = _PROXY.sub(r".\1", named.removeprefix("builtins."))
     return f"an object of {readable}"
 
