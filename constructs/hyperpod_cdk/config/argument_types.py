@@ -12,7 +12,6 @@ import inspect
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from enum import Enum
-from itertools import chain
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -47,16 +46,13 @@ def judged(*, known: Sequence[str] = (), whole: Sequence[str] = ()) -> Callable[
             problems: list[str] = []
             for name, value in {**dict(zip(parameters, args, strict=False)), **given}.items():
                 kind = _annotations(make).get(name, Any)
-                found = chain(
-                    _problems(kind, value, name),
-                    _token_problems(kind, value, name, is_known=name in known, is_whole=name in whole),
-                )
-                problems.extend(found)
-            refuse_for(str(_readable(each)) for each in problems)
+                problems.extend(_problems(kind, value, name))
+                problems.extend(_token_problems(kind, value, name, is_known=name in known, is_whole=name in whole))
+            refuse_for(_readable(each) for each in problems)
             try:
                 make(self, *args, **given)
             except ValueError as refused:
-                refused.args = tuple(_readable(each) for each in refused.args)
+                refused.args = tuple(_readable(each) if isinstance(each, str) else each for each in refused.args)
                 raise
 
         cls.__init__ = judging  # type: ignore[assignment, method-assign]  # checkers read the original signature
@@ -70,9 +66,9 @@ def _annotations(of: Any) -> Mapping[str, Any]:
     return get_type_hints(of)
 
 
-def _readable(said: object) -> object:
+def _readable(said: str) -> str:
     """Return a message without CDK's encoding of tokens, which means nothing to its reader."""
-    return _TOKEN_IN_TEXT.sub("a token", said) if isinstance(said, str) else said
+    return _TOKEN_IN_TEXT.sub("a token", said)
 
 
 def _problems(kind: Any, value: Any, key: str) -> Iterator[str]:

@@ -406,9 +406,7 @@ class InstanceGroup:
         for argument, problem in unlike(arns.KMS_KEY_ARN, volume_kms_key_arn=self.volume_kms_key_arn):
             yield (argument,), problem
         for index, name in enumerate(self.instance_types):
-            if isinstance(name, str) and (
-                unknown := unknown_type_problem(name, key="instance_types", stated=self.stated_types)
-            ):
+            if unknown := unknown_type_problem(name, key="instance_types", stated=self.stated_types):
                 yield ("instance_types", index), unknown
         if too_many := hyperpod.TAINTS.count_problem(len(self.taints), what="taints"):
             yield ("taints",), too_many
