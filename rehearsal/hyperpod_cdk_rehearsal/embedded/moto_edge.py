@@ -27,7 +27,7 @@ def patch_moto() -> None:
     _notify_topics_of_alarms()
     _update_metric_filters()
     _keep_how_functions_log()
-    _tag_dashboards()
+    _tag_alarms_and_dashboards()
 
 
 def empty_moto() -> None:
@@ -188,19 +188,30 @@ def _keep_how_functions_log() -> None:
 
 
 @cache
-def _tag_dashboards() -> None:
-    """moto has tags of alarms alone (CloudWatch API, TagResource: alarms, dashboards and others)."""
+def _tag_alarms_and_dashboards() -> None:
+    """moto has tags of alarms alone, and knows no alarm that never had one.
+
+    CloudWatch has tags of alarms, dashboards and others, and refuses what does not exist (CloudWatch API, TagResource,
+    UntagResource and ListTagsForResource).
+    """
     from moto.cloudwatch.models import CloudWatchBackend  # noqa: PLC0415 - moto loads after the account is set
 
-    tag = CloudWatchBackend.tag_resource
+    def patched(name: str) -> Any:
+        original = getattr(CloudWatchBackend, name)
 
-    def tag_resource(backend: Any, arn: str, tags: dict[str, str]) -> None:
-        if any(each.arn == arn for each in backend.dashboards.values()):
-            backend.tagger.tag_resource(arn, backend.tagger.convert_dict_to_tags_input(tags))
-        else:
-            tag(backend, arn, tags)
+        def of_what_exists(backend: Any, arn: str, *more: Any) -> Any:
+            alarms = (each.alarm_arn for each in backend.alarms.values())
+            dashboards = (each.arn for each in backend.dashboards.values())
+            if arn in {*alarms, *dashboards}:
+                backend.tagger.tag_resource(arn, [])
+                if name == "tag_resource":
+                    return backend.tagger.tag_resource(arn, backend.tagger.convert_dict_to_tags_input(*more))
+            return original(backend, arn, *more)
 
-    setattr(CloudWatchBackend, "tag_resource", tag_resource)  # noqa: B010 - a patch
+        return of_what_exists
+
+    for name in ("tag_resource", "untag_resource", "list_tags_for_resource"):
+        setattr(CloudWatchBackend, name, patched(name))
 
 
 @cache

@@ -56,7 +56,24 @@ class Stack:
         result = self._handler(resource_type).create(self.request(resource_type, name, properties))
         self._check_attributes(resource_type, result)
         self._deployed[result.physical_id] = (resource_type, dict(properties), name)
+        self._take_back_tags(result.physical_id)
         return result
+
+    def _take_back_tags(self, physical_id: str) -> None:
+        """Roll back an update that was to add a tag and failed before it began, which must always be possible."""
+        resource_type, properties, name = self._deployed[physical_id]
+        schema = self.registry.schema(resource_type)
+        if schema is None or not schema.tag_property:
+            return
+        tags = properties.get(schema.tag_property)
+        never: Any = (
+            {**(tags or {}), "never": "set"}
+            if schema.tags_are_map
+            else [*(tags or []), {"Key": "never", "Value": "set"}]
+        )
+        previous = {**properties, schema.tag_property: never}
+        request = self.request(resource_type, name, properties, previous=previous, physical_id=physical_id)
+        self._handler(resource_type).update(request)
 
     def update(self, physical_id: str, **changes: Any) -> ResourceResult:
         """Update a resource: the named properties change, None removes one."""
