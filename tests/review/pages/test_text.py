@@ -79,6 +79,14 @@ def test_the_verdict_and_what_to_look_at_stand_first() -> None:
         "    a | b (number 0)",
         "    a | b -> --> <h1>out of the comment</h1>",
     ]
+    at = lines.index("BLAST RADIUS")
+    assert lines[at + 1 : at + 3] == [
+        (
+            "Resources: replaced 1, deleted 1, refused by the service 1, nodes interrupted 1, unknown 1, "
+            "left behind 1, in place 1, added 1. Decided by"
+        ),
+        "the CloudFormation schemas of 2026-10-01.",
+    ]
 
 
 def test_a_refused_change_has_no_duration_to_promise() -> None:

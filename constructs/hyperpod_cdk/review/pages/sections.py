@@ -282,8 +282,8 @@ def _badge(effect: Effect) -> Word:
 
 
 def _blast_radius(blast: BlastRadius) -> Section:
-    named = [f"{blast.counts[effect]:,} {effect}" for effect in Effect if blast.counts.get(effect)]
-    lead = f"{', '.join(named)}." if named else "No resource changes."
+    named = [f"{effect} {blast.counts[effect]:,}" for effect in Effect if blast.counts.get(effect)]
+    lead = f"Resources: {', '.join(named)}." if named else "No resource changes."
     if blast.schemas_as_of:
         lead += f" Decided by the CloudFormation schemas of {blast.schemas_as_of}."
     blocks: list[Block] = []
