@@ -163,7 +163,8 @@ class Life:
         if error:
             self._blame(waiting, error, stack)
             again = self._deploy([stack])
-            assert not again, again
+            unsolved = [f"{each.fault.logical_id} {each.fault.when}: {each.problem}" for each in waiting]
+            assert not again, "\n".join([again, *unsolved])
         for outcome in waiting:
             outcome.recovered = not outcome.problem
         self._keep()
