@@ -1337,6 +1337,22 @@ def test_nodes_whose_number_is_not_told_take_no_addresses_for_certain() -> None:
     assert message.startswith("must have addresses for its nodes, 567 (gpu 567), got 10.0.0.0/23 with 507, ")
 
 
+@pytest.mark.parametrize(
+    ("types", "severity"),
+    [
+        (("ml.p5.48xlarge", "ml.p5.4xlarge"), Severity.WARNING),
+        (("ml.p5.4xlarge", "ml.p5.48xlarge"), Severity.WARNING),
+        (("ml.p5.48xlarge", "ml.p5.48xlarge"), Severity.ERROR),
+    ],
+)
+def test_of_several_types_all_nodes_may_be_of_the_one_with_the_most_addresses(
+    types: tuple[str, ...], severity: Severity
+) -> None:
+    ((rule, found, _, _, message),) = spots(changed(of_group(InstanceCount=7), flexible(*types)))
+    assert (rule, found) == ("node-subnet-size", severity)
+    assert message.startswith("must have addresses for its nodes, 567 (gpu 567")
+
+
 def test_files_far_from_several_groups_are_told_all_of_them() -> None:
     ((rule, _, resource, _, message),) = spots(changed(another_group(OverrideVpcConfig=FAR), in_a_third_zone))
     assert (rule, resource) == ("lustre-zone", "Files")
