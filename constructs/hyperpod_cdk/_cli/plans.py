@@ -32,7 +32,7 @@ from hyperpod_cdk._cli.common import (
     root_of,
     usage,
 )
-from hyperpod_cdk._cli.output import Format, finding_line
+from hyperpod_cdk._cli.output import Format, finding_line, table
 from hyperpod_cdk._cli.words import environments
 from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.catalog.sentences import plural
@@ -467,9 +467,7 @@ def _search_lines(found: Search, region: str, *, name: str) -> Iterator[str]:
             yield f"try {more}fewer instances, a later start or another Region"
         return
     rows = [_HEADER] + [row for number, offer in enumerate(found.offers, 1) for row in _rows(number, offer)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    yield from table(rows)
     yield ""
     yield "to buy one (the fee is charged at once and not refunded; offers expire, so search again before):"
     for number, offer in enumerate(found.offers, 1):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -11,9 +10,8 @@ from hyperpod_cdk.fleet.teams import shares_of
 from hyperpod_cdk.json_schema import Told
 from hyperpod_cdk.review.nouns import count
 from hyperpod_cdk.review.pages.markdown import prose
-from hyperpod_cdk.review.pages.wording import visible
+from hyperpod_cdk.review.pages.wording import WIDTH, in_columns, visible, wrapped
 
-_WIDTH: Final = 80
 _RESULTS: Final = {0: "ok", 1: "failed", 2: "not checked"}
 
 
@@ -32,13 +30,13 @@ def text(found: FleetReport) -> str:
     # a column without values is left out
     kept = [index for index, column in enumerate(zip(*rows, strict=True)) if any(column[1:])]
     behind = [list(_behind(each, found.verb)) for each in found.environments]
-    lines = list(_columns([tuple(row[index] for index in kept) for row in rows])) if kept else []
+    lines = list(in_columns([tuple(row[index] for index in kept) for row in rows])) if kept else []
     # what does not fit is in the details below in full
     lines = [_short(line) if told else line for line, told in zip(lines, [[], *behind], strict=True)] if kept else []
     for told in behind:
         lines += ["", *told] if told else []
     lines += ["", *(_line(each) for each in found.findings)] if found.findings else []
-    lines += ["", *_wrapped(found.verdict)]
+    lines += ["", *wrapped(found.verdict)]
     # without a table there is nothing above
     lines = lines if lines[0] else lines[1:]
     return "\n".join(visible(line) for line in lines) + "\n"
@@ -46,15 +44,15 @@ def text(found: FleetReport) -> str:
 
 def _behind(look: Look, verb: str) -> Iterator[str]:
     if look.exit_code or look.passed is None or verb == "review":
-        yield from _wrapped(f"{look.environment}: {look.verdict}")
+        yield from wrapped(f"{look.environment}: {look.verdict}")
     if look.approval:
-        yield from _wrapped(look.approval, indent="  ", hanging="    ")
+        yield from wrapped(look.approval, indent="  ", hanging="    ")
     for each in look.findings:
         # on one line, as every command writes them, so that a search finds them
         yield f"  {_line(each)}"
     for unread in look.skipped:
         said = f'; AWS says: "{unread.aws_said}"' if unread.aws_said else ""
-        yield from _wrapped(f"skipped {unread.what}: {unread.reason}{said}", indent="  ", hanging="    ")
+        yield from wrapped(f"skipped {unread.what}: {unread.reason}{said}", indent="  ", hanging="    ")
 
 
 def _line(each: Told) -> str:
@@ -63,25 +61,12 @@ def _line(each: Told) -> str:
     return f"{each.severity} {where}: {each.message}" if where else f"{each.severity} {each.message}"
 
 
-def _wrapped(line: str, *, indent: str = "", hanging: str = "  ") -> list[str]:
-    # what users copy is not wrapped
-    return textwrap.wrap(
-        line, _WIDTH, initial_indent=indent, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False
-    )
-
-
 def _short(line: str) -> str:
-    return line if len(line) <= _WIDTH else f"{line[: _WIDTH - 1].rstrip()}…"
+    return line if len(line) <= WIDTH else f"{line[: WIDTH - 1].rstrip()}…"
 
 
 def _cell(text: str) -> str:
     return prose(text, in_table=True)
-
-
-def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        yield "  ".join(each.ljust(width) for each, width in zip(row, widths, strict=True)).rstrip()
 
 
 def markdown(found: FleetReport) -> str:
@@ -110,7 +95,7 @@ def markdown(found: FleetReport) -> str:
 
 def sums_text(found: Sums) -> str:
     """Return the sums by account and Region; the caller adds what was not checked."""
-    lines = list(_wrapped(found.verdict))
+    lines = list(wrapped(found.verdict))
     lines += [f"  {_line(each)}" for each in found.findings]
     places = dict.fromkeys(
         [
@@ -125,20 +110,20 @@ def sums_text(found: Sums) -> str:
             least = "at least " if cost.is_lower_bound else ""
             of = f", at prices as of {cost.prices_as_of}" if cost.prices_as_of else ""
             amount = "unknown" if cost.monthly is None else f"{least}${cost.monthly:,.2f} a month{of}"
-            lines += _wrapped(f"cost: {amount} ({_shares(cost.shares, money=True)})", indent="  ", hanging="    ")
+            lines += wrapped(f"cost: {amount} ({_shares(cost.shares, money=True)})", indent="  ", hanging="    ")
             lines += [
                 line
                 for what in cost.unknown
-                for line in _wrapped(f"not included: {what}", indent="    ", hanging="      ")
+                for line in wrapped(f"not included: {what}", indent="    ", hanging="      ")
             ]
         for plan in (each for each in found.plans if (each.account, each.region) == (account, region)):
             of = "an unknown number of" if plan.seats is None else str(plan.seats)
             fee = "fee unknown" if plan.fee is None else f"fee ${plan.fee:,.2f}, paid once"
             said = f"plan {plan.plan}: {plan.booked} of {of} instances, {plan.result}; {fee} ({_shares(plan.shares)})"
-            lines += _wrapped(said, indent="  ", hanging="    ")
+            lines += wrapped(said, indent="  ", hanging="    ")
         for quota in (each for each in found.quotas if (each.account, each.region) == (account, region)):
             said = f"{quota.name}: {quota.needed:g} of {quota.allowed:g} ({quota.source}), {quota.result}"
-            lines += _wrapped(f"{said} ({_shares(quota.shares)})", indent="  ", hanging="    ")
+            lines += wrapped(f"{said} ({_shares(quota.shares)})", indent="  ", hanging="    ")
     return "\n".join(visible(line) for line in lines) + "\n"
 
 
@@ -153,12 +138,12 @@ def _shares(shares: Sequence[Share], *, money: bool = False) -> str:
 
 def teams_text(found: TeamsCost) -> str:
     """Return each team's share of each pool of nodes, and of all; the caller adds what is unknown."""
-    lines = list(_wrapped(f"{found.environment}: {found.verdict}"))
+    lines = list(wrapped(f"{found.environment}: {found.verdict}"))
     header = ("team", "quota in nodes", "by quota", "hours used", "by use")
     for pool in found.pools:
         cost = "unknown" if pool.cost is None else f"${pool.cost:,.2f}"
         said = f"{count(pool.nodes, 'node')} of {pool.instance_type}, {pool.capacity}: {cost} for {pool.period}"
-        lines += ["", *_wrapped(said)]
+        lines += ["", *wrapped(said)]
         rows = [
             (
                 each.team or "(nobody)",
@@ -169,12 +154,12 @@ def teams_text(found: TeamsCost) -> str:
             )
             for each in pool.shares
         ]
-        lines += [f"  {line}" for line in _columns([header, *rows])]
+        lines += [f"  {line}" for line in in_columns([header, *rows])]
     totals = [(team or "(nobody)", _dollars(quota), _dollars(use)) for team, quota, use in shares_of(found)]
     lines += [
         "",
         f"all of them, at prices as of {found.prices_as_of} where no plan has its fee",
-        *(f"  {line}" for line in _columns([("team", "by quota", "by use"), *totals])),
+        *(f"  {line}" for line in in_columns([("team", "by quota", "by use"), *totals])),
     ]
     return "\n".join(visible(line) for line in lines) + "\n"
 

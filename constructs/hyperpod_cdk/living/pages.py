@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -26,27 +25,26 @@ from hyperpod_cdk.living.model import (
     Status,
 )
 from hyperpod_cdk.review.nouns import count, noun
-from hyperpod_cdk.review.pages.wording import shortened, visible
+from hyperpod_cdk.review.pages.wording import WIDTH, in_columns, shortened, visible, wrapped
 
-WIDTH: Final = 80
 _LONGEST_VALUE: Final = 60
 
 
 def text(found: Drift) -> str:
     """Return the report for a terminal of 80 columns; the caller adds what was not checked."""
-    lines = [*_wrapped(f"{found.environment}: {found.verdict}")]
+    lines = [*wrapped(f"{found.environment}: {found.verdict}")]
     place = ""
     for each in found.differences:
         here = f"{each.stack} / {each.resource} ({noun(each.type)})"
         if here != place:
-            lines += ["", *_wrapped(here)]
+            lines += ["", *wrapped(here)]
         place = here
         lines += _difference_lines(each)
     notes = [f"note: {note}" for note in found.notes]
     if found.not_compared:
         kinds = joined([f"{kind} ({number})" for kind, number in found.not_compared.items()])
         notes.append(f"not compared: {kinds}")
-    lines += ["", *(line for note in notes for line in _wrapped(note))] if notes else []
+    lines += ["", *(line for note in notes for line in wrapped(note))] if notes else []
     return "\n".join(visible(line) for line in lines) + "\n"
 
 
@@ -59,21 +57,9 @@ def _difference_lines(each: Difference) -> Iterator[str]:
         yield f"    line      {each.line.file}:{each.line.line} {each.line.path}"
     if each.since:
         yield f"    since     {each.since}"
-    yield from _wrapped(f"next      {each.next.sentence}", indent="    ", hanging="              ")
+    yield from wrapped(f"next      {each.next.sentence}", indent="    ", hanging="              ")
     if each.next.later:
-        yield from _wrapped(f"later     {each.next.later}", indent="    ", hanging="              ")
-
-
-def _wrapped(line: str, *, indent: str = "", hanging: str = "  ") -> list[str]:
-    return textwrap.wrap(
-        line,
-        WIDTH,
-        initial_indent=indent,
-        subsequent_indent=hanging if indent else "  ",
-        # what users copy is not wrapped
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+        yield from wrapped(f"later     {each.next.later}", indent="    ", hanging="              ")
 
 
 def as_json(found: Model) -> str:
@@ -88,8 +74,8 @@ def as_line(found: Model) -> str:
 
 def status_text(found: Status) -> str:
     """Return the cluster on one screen of 80 columns; the caller adds what was not checked."""
-    lines = [*_wrapped(f"{found.environment}: {found.verdict}")]
-    lines += _wrapped(f"failure: {found.failure}") if found.failure else []
+    lines = [*wrapped(f"{found.environment}: {found.verdict}")]
+    lines += wrapped(f"failure: {found.failure}") if found.failure else []
     if found.groups:
         rows: list[tuple[str, ...]] = [("group", "type", "file", "wanted", "runs", "fails", "checks", "changes")]
         rows += [
@@ -105,30 +91,30 @@ def status_text(found: Status) -> str:
         lines += ["", *_columns(rows)]
     for group in found.groups:
         for reason in group.reasons:
-            lines += _wrapped(f"{group.name}, {count(reason.nodes, 'node')}: {reason.text}")
+            lines += wrapped(f"{group.name}, {count(reason.nodes, 'node')}: {reason.text}")
     for plan in found.plans:
         left = "" if plan.hours_left is None else f", its nodes leave in {plan.hours_left:g} h at {plan.nodes_leave}"
-        lines += _wrapped(f"plan {plan.name}: {plan.status}{left}")
+        lines += wrapped(f"plan {plan.name}: {plan.status}{left}")
     for each in found.file_systems:
         size = ", capacity unknown" if each.capacity_gib is None else f", {each.capacity_gib:,} GiB"
         size = size if each.capacity_gib != 0 else ""
-        lines += _wrapped(
+        lines += wrapped(
             f"file system {each.name} ({each.id}): {each.lifecycle}{size}{f'. {each.reason}' * bool(each.reason)}"
         )
     for alarm in found.alarms:
         if alarm.state != "OK":
-            lines += _wrapped(f"alarm {alarm.name}: {alarm.state}{f'. {alarm.reason}' * bool(alarm.reason)}")
+            lines += wrapped(f"alarm {alarm.name}: {alarm.state}{f'. {alarm.reason}' * bool(alarm.reason)}")
     for team in found.teams:
-        lines += _wrapped(f"team {team.name}: quota of {team.quota or 'nothing'}, {team.status}")
+        lines += wrapped(f"team {team.name}: quota of {team.quota or 'nothing'}, {team.status}")
     lines += _pods(found)
     for quota in found.quotas:
         of = f"{quota.allowed:g} (AWS's default)" if quota.is_default else f"{quota.allowed:g}"
-        lines += _wrapped(f"quota {quota.name}: {quota.used:g} of {of} used, {quota.left:g} left")
+        lines += wrapped(f"quota {quota.name}: {quota.used:g} of {of} used, {quota.left:g} left")
     for named in found.named:
-        lines += _wrapped(f"{named.path}: {named.message}")
+        lines += wrapped(f"{named.path}: {named.message}")
     lines += [""] if found.events else []
     for event in found.events:
-        lines += _wrapped(_event(event))
+        lines += wrapped(_event(event))
     return "\n".join(visible(line) for line in lines) + "\n"
 
 
@@ -138,10 +124,10 @@ def _pods(found: Status) -> Iterator[str]:
     for each in short:
         why = f". {each.reason}" if each.reason else ""
         told = f"operator {each.namespace}/{each.name} ({each.kind}): {each.ready} of {each.wanted} pods ready{why}"
-        yield from _wrapped(told)
+        yield from wrapped(told)
     if found.operators:
         whole = len(found.operators) - len(short)
-        yield from _wrapped(f"operators: {whole} of {len(found.operators)} have all their pods ready")
+        yield from wrapped(f"operators: {whole} of {len(found.operators)} have all their pods ready")
 
 
 def _event(event: Event) -> str:
@@ -171,27 +157,26 @@ def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 def nodes_text(found: Nodes) -> str:
     """Return a list of nodes, a line each with why it fails; the caller adds what was not checked."""
-    lines = [*_wrapped(f"{found.environment}: {found.verdict}")]
+    lines = [*wrapped(f"{found.environment}: {found.verdict}")]
     if found.nodes:
         rows: list[tuple[str, ...]] = [("group", "node", "type", "status", "launched")]
         rows += [
             (each.group, each.name, each.instance_type.removeprefix("ml."), each.status, each.launched[:16])
             for each in found.nodes
         ]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        told = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-        lines += ["", told[0]]
-        for each, line in zip(found.nodes, told[1:], strict=True):
+        header, *told = in_columns(rows)
+        lines += ["", header]
+        for each, line in zip(found.nodes, told, strict=True):
             lines.append(line)
-            lines += _wrapped(each.message, indent="  ", hanging="  ") if each.message else []
+            lines += wrapped(each.message, indent="  ", hanging="  ") if each.message else []
     return "\n".join(visible(line) for line in lines) + "\n"
 
 
 def nodes_described_text(found: NodesDescribed) -> str:
     """Return nodes with all that is known of each; the caller adds what was not checked."""
-    lines = [*_wrapped(f"{found.environment}: {found.verdict}")]
+    lines = [*wrapped(f"{found.environment}: {found.verdict}")]
     for node in found.nodes:
-        lines += ["", *_wrapped(_named(node))]
+        lines += ["", *wrapped(_named(node))]
         lines += [
             f"  {word:<10}  {value}"
             for word, value in (
@@ -211,7 +196,7 @@ def nodes_described_text(found: NodesDescribed) -> str:
             if value
         ]
         for event in node.events:
-            lines += _wrapped(_event(event), indent="  ", hanging="    ")
+            lines += wrapped(_event(event), indent="  ", hanging="    ")
     return "\n".join(visible(line) for line in lines) + "\n"
 
 
@@ -229,22 +214,22 @@ def _named(node: Node) -> str:
 
 def proposed_text(work: NodeWork) -> str:
     """Return what is to be done to nodes and its effects; the caller adds what was not checked."""
-    lines = [*_wrapped(f"{work.environment}: {work.verdict}"), ""]
+    lines = [*wrapped(f"{work.environment}: {work.verdict}"), ""]
     for node in work.nodes:
-        lines += _wrapped(_named(node))
-        lines += _wrapped(node.place, indent="  ", hanging="    ") if node.place else []
+        lines += wrapped(_named(node))
+        lines += wrapped(node.place, indent="  ", hanging="    ") if node.place else []
         lines += ["  only pods that are created again automatically run on it"] if node.jobs == () else []
         for job in node.jobs or ():
-            lines += _wrapped(f"runs {job}", indent="  ", hanging="    ")
-    lines += [line for told in work.warnings for line in _wrapped(told)]
+            lines += wrapped(f"runs {job}", indent="  ", hanging="    ")
+    lines += [line for told in work.warnings for line in wrapped(told)]
     return "\n".join(visible(line) for line in lines) + "\n"
 
 
 def done_text(work: NodeWork) -> str:
     """Return HyperPod's answer for each node."""
     done = {"cordon": "cordoned", "uncordon": "uncordoned"}.get(work.action, "begun")
-    lines = [line for node in work.nodes for line in _wrapped(f"{node.name}: {_answered(node, done)}")]
-    lines += _wrapped(f"{work.environment}: {work.verdict}")
+    lines = [line for node in work.nodes for line in wrapped(f"{node.name}: {_answered(node, done)}")]
+    lines += wrapped(f"{work.environment}: {work.verdict}")
     return "\n".join(visible(line) for line in lines) + "\n"
 
 
@@ -259,25 +244,25 @@ def _answered(node: Handled, done: str) -> str:
 def logs_text(found: NodeLogs) -> str:
     """Return the lines of a log, each with its time; the caller adds what was not checked."""
     lines = [f"{each.time} {visible(each.text)}" for each in found.lines]
-    return "\n".join([*lines, *_wrapped(visible(f"{found.environment}: {found.verdict}"))]) + "\n"
+    return "\n".join([*lines, *wrapped(visible(f"{found.environment}: {found.verdict}"))]) + "\n"
 
 
 def extensions_text(found: Extensions) -> str:
     """Return the extensions of an environment's plans; the caller adds what was not checked."""
-    lines = [*_wrapped(f"{found.environment}: {found.verdict}")]
+    lines = [*wrapped(f"{found.environment}: {found.verdict}")]
     for plan in found.plans:
         until = "it is too late to extend it" if plan.too_late else f"it can be extended until {plan.buy_until}"
         until = "it is unknown until when it can be extended" if plan.too_late is None else until
-        lines += ["", *_wrapped(f"plan {plan.name} is {plan.status} and ends at {plan.ends or 'an unknown time'}")]
+        lines += ["", *wrapped(f"plan {plan.name} is {plan.status} and ends at {plan.ends or 'an unknown time'}")]
         leave = f"its nodes leave at {plan.nodes_leave or 'an unknown time'}"
-        lines += _wrapped(f"{leave}; {until}", indent="  ", hanging="  ")
-        lines += _wrapped(f"these groups end with it: {'; '.join(plan.groups)}", indent="  ", hanging="  ")
+        lines += wrapped(f"{leave}; {until}", indent="  ", hanging="  ")
+        lines += wrapped(f"these groups end with it: {'; '.join(plan.groups)}", indent="  ", hanging="  ")
         for each in plan.history or ():
             days = "an unknown time" if each.days is None else count_of_days(each.days)
             said = f"was extended at {each.at or 'an unknown time'} by {days} ({each.status}, payment {each.payment})"
-            lines += _wrapped(said, indent="  ", hanging="  ")
+            lines += wrapped(said, indent="  ", hanging="  ")
         if plan.teams:
-            lines += _wrapped(f"teams with quotas for its type: {'; '.join(plan.teams)}", indent="  ", hanging="  ")
+            lines += wrapped(f"teams with quotas for its type: {'; '.join(plan.teams)}", indent="  ", hanging="  ")
         rows: list[tuple[str, ...]] = [("days", "per accelerator-hour", "fee", "then ends", "offer")]
         rows += [
             (
@@ -289,12 +274,10 @@ def extensions_text(found: Extensions) -> str:
             )
             for each in plan.extensions
         ]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        told = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-        lines += told if plan.extensions else []
+        lines += in_columns(rows) if plan.extensions else []
         days = ", ".join(map(str, plan.days_unknown))
         if days:
-            lines += _wrapped(f"the offers for these days are unknown: {days}", indent="  ", hanging="  ")
+            lines += wrapped(f"the offers for these days are unknown: {days}", indent="  ", hanging="  ")
         elif not plan.extensions:
             lines.append("  no extension is offered for these durations")
     return "\n".join(visible(line) for line in lines) + "\n"
@@ -310,7 +293,7 @@ def attachment_text(found: Attachment) -> str:
     nodes = "an unknown number of nodes" if found.nodes_standing is None else count(found.nodes_standing, "node")
     now = f"{found.group} is paid by {found.before}, has {nodes} and wants {found.nodes_wanted}"
     leave = f"the plan's nodes leave at {found.nodes_leave}" if found.nodes_leave else ""
-    lines = [*_wrapped(f"{found.environment}: {found.verdict}"), *_wrapped(f"{now}.")]
-    lines += _wrapped(f"{leave[0].upper()}{leave[1:]}.") if leave else []
-    lines += [line for each in found.told for line in _wrapped(each)]
+    lines = [*wrapped(f"{found.environment}: {found.verdict}"), *wrapped(f"{now}.")]
+    lines += wrapped(f"{leave[0].upper()}{leave[1:]}.") if leave else []
+    lines += [line for each in found.told for line in wrapped(each)]
     return "\n".join(visible(line) for line in lines) + "\n"

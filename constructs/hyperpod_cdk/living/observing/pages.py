@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,8 +10,7 @@ from pydantic import ValidationError
 
 from hyperpod_cdk.file_reading import read_text
 from hyperpod_cdk.living.observing.model import VERSION, Bundle
-from hyperpod_cdk.living.pages import WIDTH
-from hyperpod_cdk.review.pages.wording import visible
+from hyperpod_cdk.review.pages.wording import visible, wrapped
 
 LARGEST: Final = 8_000_000
 """The largest bundle in bytes: that of prod has about 60 KB."""
@@ -24,11 +22,11 @@ class BundleError(ValueError):
 
 def text(bundle: Bundle) -> str:
     """Return the deviations for a terminal of 80 columns; the caller adds what was not read."""
-    lines = _wrapped(bundle.verdict)
+    lines = wrapped(bundle.verdict)
     for each in bundle.deviations:
-        lines += ["", *_wrapped(f"{each.table}: {each.row}")]
-        lines += _wrapped(f"assumed   {each.assumed}", indent="  ", hanging="            ")
-        lines += _wrapped(f"observed  {each.observed}", indent="  ", hanging="            ")
+        lines += ["", *wrapped(f"{each.table}: {each.row}")]
+        lines += wrapped(f"assumed   {each.assumed}", indent="  ", hanging="            ")
+        lines += wrapped(f"observed  {each.observed}", indent="  ", hanging="            ")
     return "\n".join(visible(line) for line in lines) + "\n"
 
 
@@ -66,9 +64,3 @@ def _no_number(word: str) -> Any:
 
 def _line(error: object) -> str:
     return visible(" ".join(str(error).split()))[:200]
-
-
-def _wrapped(line: str, *, indent: str = "", hanging: str = "  ") -> list[str]:
-    return textwrap.wrap(
-        line, WIDTH, initial_indent=indent, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False
-    )

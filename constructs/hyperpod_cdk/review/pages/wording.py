@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import textwrap
 import unicodedata
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from hyperpod_cdk.catalog.sentences import plural
 from hyperpod_cdk.review.model import Cause, Change, Minutes
 
 UNKNOWN = "unknown"
+
+WIDTH: Final = 80
+"""How long a line of a text page is, unless a part of it must not be broken."""
 
 _TELLING = 4
 """The largest ratio of the ends of a range at which both are shown."""
@@ -54,6 +60,23 @@ def shortened_pair(before: str, after: str, most: int) -> tuple[str, str]:
         return shortened(before, most), shortened(after, most)
     cut = tuple(f"…{shortened(each[skipped:], most - 1)}" for each in (before, after))
     return cut[0], cut[1]
+
+
+def wrapped(line: str, *, indent: str = "", hanging: str = "  ") -> list[str]:
+    """Return a line of a text page as lines of at most ``WIDTH``, the first after ``indent``, others after ``hanging``.
+
+    Words are not broken, so that paths, ARNs and commands can be copied.
+    """
+    return textwrap.wrap(
+        line, WIDTH, initial_indent=indent, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def in_columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield rows, of which all have the same number of cells, as lines in columns; nothing is cut."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
 def number(value: float) -> str:
