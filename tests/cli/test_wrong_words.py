@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from hyperpod_cdk import cli
 from hyperpod_cdk._cli.extending import Buying
+from hyperpod_cdk.catalog import regions
 from tests.cli.conftest import Run
 from tests.cli.test_words import VERBS
 from tests.support.tables import row_by_row
@@ -240,6 +241,32 @@ def test_words_are_judged_before_aws_is_asked(
         catch_exceptions=False,
     )
     assert (done.exit_code, done.stdout, done.stderr) == (2, "", f"{said}\n")
+
+
+BEFORE_REGION = {
+    "init": "init lab --account 111122223333",
+    "new": "new demo --account 111122223333 --instance-type ml.p5.48xlarge --capacity spot",
+    "import": "import --name lab --cluster theirs",
+    "plans search": "plans search --instance-type ml.p5.48xlarge --count 1",
+    "prices refresh": "prices refresh",
+    "prices show": "prices show",
+    "review": "review --template template.json",
+    "diagram": "diagram --template template.json",
+}
+"""The words with which each verb that has ``--region`` looks at it."""
+
+
+def test_every_verb_refuses_a_region_that_is_none(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(workspace)
+    (workspace / "template.json").write_text('{"Resources": {}}', encoding="utf-8")
+    assert {verb for verb in VERBS if any("--region" in each.opts for each in VERBS[verb].params)} == {*BEFORE_REGION}
+    said = f'must be an AWS region known on {regions.AS_OF}, got "us-est-1"; did you mean us-east-1?'
+    for words in BEFORE_REGION.values():
+        done = CliRunner().invoke(
+            cli.app, [*words.split(), "--region", "us-est-1"], prog_name="hyperpod-cdk", catch_exceptions=False
+        )
+        assert (done.exit_code, done.stdout) == (2, ""), words
+        assert done.stderr in (f"--region: {said}\n", f"--region (region): {said}\n"), words
 
 
 def rows(verb: str) -> Iterator[tuple[str, str, list[str]]]:

@@ -24,6 +24,7 @@ from hyperpod_cdk._cli.common import (
     console,
     extra,
     os_errors,
+    refuse_word,
     root_of,
     synthesized,
     usage,
@@ -292,8 +293,13 @@ def _check_sides(
                 "specify what to compare with: --base with a Git revision or a cloud assembly ('--base origin/main'), "
                 "or --deployed"
             )
-    elif environment is not None or head is not None:
+        return
+    if environment is not None or head is not None:
         usage(f"--template is one file; omit {environment or '--head'}")
+    if region is not None:
+        from hyperpod_cdk.catalog import regions  # noqa: PLC0415 - 'review --help' need not load it
+
+        refuse_word("--region", regions.region_problem(region, key="--region"))
 
 
 def check_file(file: Path, suffixes: Sequence[str]) -> None:
