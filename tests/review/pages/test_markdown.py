@@ -146,7 +146,7 @@ def test_the_verdict_and_what_to_look_at_stand_first() -> None:
         "**The file system scratch is replaced and its data is lost; 16 nodes of train are interrupted.**\n"
         "\n"
         "Nodes 32 -> 40 (+8) · Accelerators 256 -> 320 (+64) · A month at least `$12,345 -> $13,000` (`+$655`) · "
-        "Grants added 1 · Networks broken 1 of 3 · Deployment 35 min to 2 h 5 min\n"
+        "Grants added 1 · Networks broken 1 of 3, 1 unknown · Deployment 35 min to 2 h 5 min\n"
         "\n"
         "Base `main` at commit `5c92d1c0ffee` with `environments/prod.yaml`, head `feature/bigger | faster` with"
         " `environments/prod.yaml`.\n"

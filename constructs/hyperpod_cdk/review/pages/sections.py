@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -225,8 +226,9 @@ def _figures(report: Report) -> Iterable[Figure]:
     title = f"A month{' at least' if report.cost.is_lower_bound else ''}"
     yield Figure(title, _headline(report.cost, most=1), is_cost=True)
     yield Figure("Grants added", _say(f"{sum(each.change == 'added' for each in report.access.grants):,}"))
-    broken = sum(_result(each) == "broken" for each in report.fabric.subjects)
-    yield Figure("Networks broken", _say(f"{broken:,} of {len(report.fabric.subjects):,}"))
+    results = Counter(map(_result, report.fabric.subjects))
+    unproven = f", {results['unknown']:,} unknown" if results["unknown"] else ""
+    yield Figure("Networks broken", _say(f"{results['broken']:,} of {results.total():,}{unproven}"))
     lasts = at_most(report.timeline.total) if report.timeline.steps else "none"
     yield Figure("Deployment", _say("refused" if _is_refused(report.blast_radius) else lasts))
 
