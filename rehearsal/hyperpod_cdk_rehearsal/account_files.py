@@ -15,7 +15,7 @@ from itertools import chain, cycle
 from pathlib import Path
 from typing import Any
 
-from hyperpod_cdk.catalog import iam, regions
+from hyperpod_cdk.catalog import iam, images, regions
 from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.checks.job_buckets import job_buckets
 from hyperpod_cdk.config import Environment, load_environment
@@ -97,6 +97,7 @@ def resolved(document: Mapping[str, Any], environment: Environment) -> dict[str,
             "iam_roles": sorted(roles),
             **_joined(file.existing, environment),
             "workspaces": {**_workspaces_of(environment), **file.existing.workspaces},
+            "container_images": sorted({*_copied_images(environment), *file.existing.container_images}),
             "event_buses": sorted({*_existing_event_buses(environment), *file.existing.event_buses}),
             "slack_workspaces": sorted({*_existing_slack_workspaces(environment), *file.existing.slack_workspaces}),
         }
@@ -227,6 +228,12 @@ def _existing_event_buses(environment: Environment) -> list[str]:
     """Return the event bus for notifications, if it must exist already."""
     arn = environment.notify.event_bus_arn if environment.notify else None
     return [arn_parts(arn).name] if arn and _is_here(arn, environment) else []
+
+
+def _copied_images(environment: Environment) -> list[str]:
+    """Return the copies of the chart's images, if their registry is one of ECR."""
+    registry = environment.eks.image_registry
+    return list(environment.copied_images) if registry and images.ecr_registry(registry) else []
 
 
 def _existing_kms_keys(environment: Environment) -> Iterator[dict[str, Any]]:

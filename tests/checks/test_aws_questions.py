@@ -888,6 +888,11 @@ CASES: dict[str, tuple[tuple[Any, ...], Script, Any]] = {
             ),
         ),
     ),
+    "container_image_exists": (
+        ("111122223333", "mirror/nvidia/k8s-device-plugin", "v0.16.1"),
+        {"ecr:DescribeImages": {"imageDetails": [{"imageTags": ["v0.16.1"]}]}},
+        True,
+    ),
     "file_system_backup": (
         ("backup-01234567",),
         {
@@ -1035,6 +1040,11 @@ MISSING: dict[str, tuple[tuple[Any, ...], Script, Any]] = {
     ),
     "policy_exists": (("arn:aws:iam::1:policy/nope",), {"iam:GetPolicy": Fails("NoSuchEntity", status=404)}, False),
     "bootstrap_version": (("nope",), {"ssm:GetParameter": Fails("ParameterNotFound")}, None),
+    "container_image_exists": (
+        ("111122223333", "mirror/nvidia/k8s-device-plugin", "v0.16.2"),
+        {"ecr:DescribeImages": Fails("ImageNotFoundException")},
+        False,
+    ),
     "file_system_backup": (("backup-76543210",), {"fsx:DescribeBackups": Fails("BackupNotFound")}, None),
     "interface_groups": (
         (["eni-0"],),

@@ -558,3 +558,83 @@ def test_a_type_without_a_number_is_skipped(case_of: CaseOf, run_check: RunCheck
         ("how many pods fit on a node of ml.p9.large is unknown", "hyperpod.instance_groups[0]")
     ]
     assert not result.findings
+
+
+IMAGES = "copied_images_are_in_the_registry"
+MIRROR = "444455556666.dkr.ecr.us-east-1.amazonaws.com"
+# what prod's groups of ml.m5.2xlarge and ml.p5.48xlarge need and ECR of us-east-1 does not have
+COPIES = (
+    ("kubeflow/training-operator", "v1-855e096"),
+    ("mpioperator/mpi-operator", "0.5"),
+    ("nvidia/k8s-device-plugin", "v0.16.1"),
+    ("eks/aws-efa-k8s-device-plugin", "v0.5.13"),
+)
+
+
+def mirrored(fake_aws: FakeAws, *, folder: str = "", **changed: bool | NotAnswered) -> None:
+    """Let ECR have every copy below ``folder``, except for what is ``changed``, by the name's last part."""
+    fake_aws.answers.container_image_exists = {
+        ("444455556666", f"{folder}{repository}", tag): changed.get(
+            repository.rpartition("/")[2].replace("-", "_"), True
+        )
+        for repository, tag in COPIES
+    }
+
+
+@pytest.mark.check("copied_images_are_in_the_registry", "passes")
+@pytest.mark.parametrize(("registry", "folder"), [(MIRROR, ""), (f"{MIRROR}/mirror/of/all", "mirror/of/all/")])
+def test_images_that_were_copied(
+    case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws, *, registry: str, folder: str
+) -> None:
+    mirrored(fake_aws, folder=folder)
+    result = run_check(IMAGES, case_of({"eks.image_registry": registry}), fake_aws)
+    assert (result.status, messages(result), result.skipped) == (Status.PASSED, [], ())
+    assert sorted(fake_aws.asked) == sorted(
+        ("container_image_exists", "444455556666", f"{folder}{repository}", tag) for repository, tag in COPIES
+    )
+
+
+@pytest.mark.check("copied_images_are_in_the_registry", "fails")
+def test_images_that_were_not_copied(case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws) -> None:
+    mirrored(fake_aws, mpi_operator=False, k8s_device_plugin=NotAnswered("no permission", action="ecr:DescribeImages"))
+    result = run_check(IMAGES, case_of({"eks.image_registry": MIRROR}), fake_aws)
+    assert [(each.severity.value, each.path, each.message) for each in result.findings] == [
+        (
+            "warning",
+            "eks.image_registry",
+            (
+                f"must have the image {MIRROR}/mpioperator/mpi-operator:0.5, got none: its pods would remain in"
+                " ImagePullBackOff; push it, unless a pull-through cache fetches it ('hyperpod-cdk charts images' lists"
+                " all images)"
+            ),
+        )
+    ]
+    (skipped,) = result.skipped
+    assert (skipped.reason, skipped.action) == (
+        f"the image {MIRROR}/nvidia/k8s-device-plugin:v0.16.1: no permission",
+        "ecr:DescribeImages",
+    )
+
+
+@pytest.mark.check("copied_images_are_in_the_registry", "skips")
+@pytest.mark.parametrize(
+    ("registry", "reason"),
+    [
+        (
+            f"{MIRROR.replace('us-east-1', 'us-west-2')}/mirror",
+            f"{MIRROR.replace('us-east-1', 'us-west-2')} is not ECR",
+        ),
+        ("registry.example.com:5000/mirror", "registry.example.com:5000 is not ECR"),
+    ],
+)
+def test_a_registry_that_is_not_asked(
+    case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws, *, registry: str, reason: str
+) -> None:
+    result = run_check(IMAGES, case_of({"eks.image_registry": registry}), fake_aws)
+    (skipped,) = result.skipped
+    assert (skipped.reason, skipped.path) == (f"{reason} of us-east-1", "eks.image_registry")
+    assert (result.status, fake_aws.asked) == (Status.SKIPPED, [])
+
+
+def test_a_file_without_a_registry_has_no_copies(case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws) -> None:
+    assert run_check(IMAGES, case_of(), fake_aws).status is Status.NOT_NEEDED

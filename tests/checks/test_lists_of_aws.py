@@ -28,6 +28,7 @@ SERVICES = (
     "cloudformation",
     "cloudwatch",
     "ec2",
+    "ecr",
     "eks",
     "events",
     "fsx",
@@ -50,6 +51,7 @@ TO_THE_END = frozenset({"pages", "listed", "_pages", "_seen", "_ec2", "_governin
 
 OTHERWISE: Mapping[tuple[str, str], str] = {
     ("checks/aws.py", "describe_backups"): "asked for one backup by its ID",
+    ("checks/aws.py", "describe_images"): "AMIs are asked in batches, an image in ECR by its tag",
     ("checks/aws.py", "describe_stacks"): "asked for one stack by its name",
     ("checks/aws.py", "list_requested_service_quota_change_history_by_quota"): "a name that pages() gets",
     **{

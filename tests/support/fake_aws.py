@@ -117,6 +117,7 @@ class Answers:
     interface_groups: Whole[Mapping[str, tuple[str, ...]] | Among[tuple[str, ...]]] = field(default_factory=_unset)
     bucket: By[str, BucketAnswer | None] = field(default_factory=dict)  # name
     bucket_settings: By[str, BucketSettings] = field(default_factory=dict)  # name
+    container_image_exists: By[tuple[str, str, str], bool] = field(default_factory=dict)  # account, repository, tag
     kms_key: By[str, KmsKeyAnswer | None] = field(default_factory=dict)  # ARN
     kms_key_policy: By[str, Mapping[str, Any]] = field(default_factory=dict)  # ARN
     # all names there are; those with the prefix are given
@@ -320,6 +321,10 @@ class FakeAws:
     def bucket_settings(self, name: str) -> BucketSettings:
         self.asked.append(("bucket_settings", name))
         return _by_key(self.answers.bucket_settings, name)
+
+    def container_image_exists(self, account: str, repository: str, tag: str) -> bool:
+        self.asked.append(("container_image_exists", account, repository, tag))
+        return _by_key(self.answers.container_image_exists, (account, repository, tag))
 
     def kms_key(self, arn: str) -> KmsKeyAnswer | None:
         self.asked.append(("kms_key", arn))

@@ -45,8 +45,7 @@ def images_of(environment: Environment, project: Path) -> Images:
 
     Raises charts.ChartError if a pulled chart does not match the lock file or Helm cannot render it.
     """
-    names = {name for group in environment.hyperpod.all_groups for name in group.all_instance_types}
-    types = [row for name in sorted(names) if (row := environment.instance_type(name)) is not None]
+    types = environment.types_of_groups
     region, partitions = environment.region, environment.hyperpod.gpu_partitions
     if (project / charts.CHART_DIRECTORY).exists():
         lock = charts.ChartLock.load(project)
@@ -62,7 +61,7 @@ def images_of(environment: Environment, project: Path) -> Images:
         )
     registry = environment.eks.image_registry
     copies = {
-        name: f"{registry}/{name.partition('/')[2]}" if registry else None
+        name: images.copied_name(name, registry) if registry else None
         for name in sorted(found)
         if images.ecr_region(name) != region
     }

@@ -124,6 +124,11 @@ def images_to_copy(types: Iterable[InstanceType], *, region: str, gpu_partitions
     return tuple(image for image in found if not image.is_in_ecr_of(region))
 
 
+def copied_name(image: str, registry: str) -> str:
+    """Return the name of an image's copy in ``registry``, with or without a path: there it keeps its upstream name."""
+    return f"{registry}/{image.partition('/')[2]}"
+
+
 def gpu_operator_registry(region: str) -> str | None:
     """Return the registry of AWS's copy of the GPU operator in ECR of ``region``, None if the chart has none."""
     account = _data.load("images")["registries"]["gpu-operator"]["accounts"].get(region)

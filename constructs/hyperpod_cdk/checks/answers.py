@@ -753,6 +753,10 @@ class Aws(Protocol):
         """The settings of a bucket that the caller can access."""
         ...
 
+    def container_image_exists(self, account: str, repository: str, tag: str) -> bool:
+        """Whether a repository of an account's ECR registry, in the same region, holds an image with this tag."""
+        ...
+
     def kms_key(self, arn: str) -> KmsKeyAnswer | None:
         """A KMS key of the region, of any account; None: there is none."""
         ...
@@ -891,6 +895,7 @@ QUESTIONS: Mapping[str, Question] = {
             "s3:GetEncryptionConfiguration",
         ),
     ),
+    "container_image_exists": _question("ecr:DescribeImages"),
     "kms_key": _question("kms:DescribeKey", thing="KMS key"),
     "kms_key_policy": _question("kms:GetKeyPolicy"),
     "stack": _question("cloudformation:DescribeStacks", thing="stack"),

@@ -74,6 +74,8 @@ SIMULATED_ACTIONS = 100
 IAM's API reference gives no limit to the list of actions.
 """
 
+_NO_IMAGE = frozenset({"RepositoryNotFoundException", "ImageNotFoundException"})
+
 
 class _NotThere(NotFound, NotAnswered):
     """AWS says that something does not exist; no answer to a caller who got its name from another answer."""
@@ -484,6 +486,12 @@ class LiveAws(AwsCalls):
         asked: list[Callable[[], bool | str]] = [owned, public, versioned, kms_key]
         answers: list[Any] = list(together(lambda ask: ask(), asked))
         return BucketSettings(owned=answers[0], public=answers[1], versioned=answers[2], kms_key=answers[3])
+
+    def container_image_exists(self, account: str, repository: str, tag: str) -> bool:
+        named = {"registryId": account, "repositoryName": repository, "imageIds": [{"imageTag": tag}]}
+        answer = self._found("ecr", "describe_images", named, lambda refused: refused.code in _NO_IMAGE)
+        with reading("ecr:DescribeImages"):
+            return answer is not None and bool(answer["imageDetails"])
 
     def kms_key(self, arn: str) -> KmsKeyAnswer | None:
         answer = self._found("kms", "describe_key", {"KeyId": arn}, lambda refused: refused.code == "NotFoundException")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 from math import ceil
 
-from hyperpod_cdk.catalog import addons, kubernetes
+from hyperpod_cdk.catalog import addons, images, kubernetes
 from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.catalog.sentences import plural
 from hyperpod_cdk.checks.answers import AddonVersions, Aws, KubernetesVersionAnswer, NotAnswered
@@ -98,6 +98,46 @@ def addon_versions_exist(case: Case, aws: Aws) -> Iterator[Found]:
             )
         else:
             yield from _old(environment, path, answer, pinned)
+
+
+@check(
+    area=AREA,
+    asks=("container_image_exists",),
+    inputs="eks.image_registry; the images of the dependency chart that the instance types of the file need and that"
+    f" are not in ECR of the region (table of {images.AS_OF}, chart at {images.CHART_COMMIT[:12]}).",
+    passes="ECR has each image under its upstream name and tag, or the file names no registry.",
+    fails="Never. A warning where an image is missing: its pods remain in ImagePullBackOff, on nodes that are billed."
+    " The deployment succeeds without it, and a pull-through cache may fetch an image when it is first pulled.",
+    skips="ECR gives no answer about an image (the others are still compared), or the registry is not in ECR of the"
+    " region.",
+    by_hand="aws ecr describe-images --registry-id 111122223333 --repository-name mirror/nvidia/k8s-device-plugin"
+    " --image-ids imageTag=v0.16.1",
+)
+def copied_images_are_in_the_registry(case: Case, aws: Aws) -> Iterator[Found]:
+    """Look for each image that nodes pull from the registry of the file."""
+    environment = case.environment
+    path, registry = "eks.image_registry", environment.eks.image_registry
+    if registry is None:
+        return
+    home = images.ecr_registry(registry)
+    if home is None or home.region != environment.region:
+        yield Skipped(reason=f"{registry.partition('/')[0]} is not ECR of {environment.region}", path=path)
+        return
+
+    def is_there(copy: str) -> bool:
+        repository, _, tag = copy.partition("/")[2].rpartition(":")
+        return aws.container_image_exists(home.account, repository, tag)
+
+    copies = environment.copied_images
+    for copy, answer in zip(copies, together(is_there, copies), strict=True):
+        if isinstance(answer, NotAnswered):
+            yield unanswered(answer, path, about=f"the image {copy}")
+        elif not answer:
+            yield warning(
+                path,
+                f"must have the image {copy}, got none: its pods would remain in ImagePullBackOff; push it, unless a"
+                " pull-through cache fetches it ('hyperpod-cdk charts images' lists all images)",
+            )
 
 
 @check(

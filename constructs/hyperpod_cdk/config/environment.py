@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from hyperpod_cdk.catalog import hyperpod as rules
-from hyperpod_cdk.catalog import instance_types, regions, tags
+from hyperpod_cdk.catalog import images, instance_types, regions, tags
 from hyperpod_cdk.catalog.arns import ACCOUNT_ID, ACCOUNT_ID_LENGTH
 from hyperpod_cdk.catalog.iam import PERMISSIONS_BOUNDARY
 from hyperpod_cdk.catalog.instance_types import InstanceType
@@ -208,6 +208,24 @@ class Environment(Section):
         """Return the numbers of an instance type: those in the file, else the catalog's, else None."""
         stated = self.instance_types.get(name)
         return instance_types.get(name) if stated is None else stated.as_catalog_row(name)
+
+    @property
+    def types_of_groups(self) -> tuple[InstanceType, ...]:
+        """The numbers of every instance type of the groups, by name; types whose numbers are unknown are left out."""
+        names = {name for group in self.hyperpod.all_groups for name in group.all_instance_types}
+        return tuple(row for name in sorted(names) if (row := self.instance_type(name)) is not None)
+
+    @property
+    def copied_images(self) -> tuple[str, ...]:
+        """The images of the dependency chart that nodes pull from ``eks.image_registry``; none without a registry.
+
+        By the catalog's table. What a template of the chart names is not among them: no value changes it.
+        """
+        registry, partitions = self.eks.image_registry, self.hyperpod.gpu_partitions
+        if registry is None:
+            return ()
+        wanted = images.images_to_copy(self.types_of_groups, region=self.region, gpu_partitions=partitions)
+        return tuple(images.copied_name(each.image, registry) for each in wanted if each.value)
 
     def threads_per_core(self, group: AnyGroup) -> int:
         """Return the threads per core of a group: the file's value, else 2 if all its types have SMT, else 1."""

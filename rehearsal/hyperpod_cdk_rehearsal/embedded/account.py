@@ -26,6 +26,7 @@ from hyperpod_cdk_rehearsal.embedded.account_existing import (
     ExistingS3Bucket,
     ExistingTopic,
     ExistingVpc,
+    ImageName,
 )
 from hyperpod_cdk_rehearsal.embedded.account_sections import (
     Bootstrap,
@@ -124,6 +125,7 @@ class Existing(_Section):
     given IDs and names before the first request.
     `workspaces` maps the ARNs of Prometheus and Grafana workspaces to their statuses; `slack_workspaces` are the IDs of
     Slack workspaces that are authorized in the console of Amazon Q Developer in chat applications.
+    `container_images` are images in ECR, of any account, with registry and tag.
     """
 
     from_environment: bool = False
@@ -138,6 +140,7 @@ class Existing(_Section):
     buckets: tuple[ExistingS3Bucket, ...] = ()
     topics: tuple[ExistingTopic, ...] = ()
     event_buses: tuple[BusName, ...] = ()
+    container_images: tuple[ImageName, ...] = ()
     slack_workspaces: tuple[str, ...] = ()
     workspaces: Mapping[str, str] = {}
 

@@ -127,6 +127,8 @@ class ExistingTopic(Section):
     publishers: tuple[str, ...] = ()
 
 
+ImageName = Annotated[str, Field(pattern=r"^[0-9]{12}\.dkr[.-]ecr(-fips)?\.[a-z0-9-]+\.[a-z0-9.]+/[^:@]+:[^:@/]+$")]
+
 BusName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,256}$")]
 
 

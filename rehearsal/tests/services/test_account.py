@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from botocore.exceptions import ClientError
 
 from hyperpod_cdk.config import load_environment
 from hyperpod_cdk.config.encryption import Encryption
@@ -72,7 +73,7 @@ def environment(*groups: SimpleNamespace, admins: tuple[str, ...] = ()) -> Any:
         operators=Operators(),
         storage=Storage(),
         network=SimpleNamespace(existing=None),
-        eks=SimpleNamespace(admin_role_arns=list(admins), existing=None),
+        eks=SimpleNamespace(admin_role_arns=list(admins), existing=None, image_registry=None),
         task_governance=None,
         notify=None,
     )
@@ -200,6 +201,7 @@ def test_roles_of_the_environment_exist() -> None:
         "workspaces": {},
         "slack_workspaces": [],
         "event_buses": [],
+        "container_images": [],
     }
 
 
@@ -253,6 +255,37 @@ def test_topics_and_buses_that_the_file_states_stand() -> None:
         attributes = aws.client("sns").get_topic_attributes(TopicArn=topic)["Attributes"]
         assert (attributes["TopicArn"], attributes["KmsMasterKeyId"]) == (topic, "alias/aws/sns")
         assert aws.client("events").describe_event_bus(Name="ml")["Name"] == "ml"
+
+
+OURS = "111122223333.dkr.ecr.us-east-1.amazonaws.com"
+THEIRS = "444455556666.dkr.ecr.us-east-1.amazonaws.com"
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ({"repositoryName": "mirror/a"}, ["1", "2"]),
+        ({"repositoryName": "mirror/a", "imageIds": [{"imageTag": "2"}]}, ["2"]),
+        ({"repositoryName": "mirror/a", "imageIds": [{"imageTag": "3"}]}, "ImageNotFoundException"),
+        ({"repositoryName": "mirror/b", "imageIds": [{"imageTag": "1"}]}, "RepositoryNotFoundException"),
+        ({"repositoryName": "mirror/c", "imageIds": [{"imageTag": "1"}]}, "RepositoryNotFoundException"),
+        ({"repositoryName": "mirror/b", "registryId": "444455556666"}, ["1"]),
+        ({"repositoryName": "mirror/a", "registryId": "444455556666"}, "RepositoryNotFoundException"),
+        ({"repositoryName": "elsewhere", "registryId": "111122223333"}, "RepositoryNotFoundException"),
+        ({"repositoryName": "own"}, []),
+    ],
+)
+def test_images_that_the_file_states_are_in_ecr(asked: dict[str, Any], found: list[str] | str) -> None:
+    elsewhere = f"{OURS.replace('us-east-1', 'us-west-2')}/elsewhere:1"
+    images = [f"{OURS}/mirror/a:1", f"{OURS}/mirror/a:2", f"{THEIRS}/mirror/b:1", elsewhere]
+    with embedded({"existing": {"container_images": images}}) as aws:
+        ecr = aws.client("ecr")
+        ecr.create_repository(repositoryName="own")
+        if isinstance(found, str):
+            with pytest.raises(ClientError, match=rf"\({found}\)"):
+                ecr.describe_images(**asked)
+        else:
+            assert [tag for each in ecr.describe_images(**asked)["imageDetails"] for tag in each["imageTags"]] == found
 
 
 @pytest.mark.parametrize(
