@@ -613,6 +613,43 @@ def test_what_is_not_a_statement_is_noted() -> None:
     assert f"{ROLE}: not judged: no statement" in found.notes
 
 
+UNREAD = '{"Action": "s3:*", "Effect": "${Unknown}", "Resource": "*"}'
+
+
+@row_by_row(
+    "after, said",
+    [
+        # an unknown statement may have been a Deny
+        ([], [(f"{ROLE}: what this permitted or denied until now is unknown: {UNREAD}", "removed", True)]),
+        (
+            [{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}],
+            [
+                (f"{ROLE} may use every s3 action (s3:*) on any resource (*)", "added", True),
+                (f"{ROLE}: what this permitted or denied until now is unknown: {UNREAD}", "removed", True),
+            ],
+        ),
+        (None, [(f"{ROLE}: what this permitted or denied until now is unknown: {UNREAD}", "removed", False)]),
+    ],
+)
+def test_loss_of_a_statement_with_an_unknown_effect(
+    after: list[dict[str, Any]] | None, said: list[tuple[str, str, bool]]
+) -> None:
+    unknown = {"Effect": {"Ref": "Unknown"}, "Action": "s3:*", "Resource": "*"}
+    base = {"Role": role(Policies=inline(unknown))}
+    found = judged(*sides(base, {} if after is None else {"Role": role(Policies=inline(*after))}))
+    told = [(each.sentence, each.change, each.is_grave) for each in found.grants if each.kind == "permission"]
+    assert told == said
+
+
+@pytest.mark.parametrize("stays", [True, False])
+def test_loss_of_an_unknown_policy_matters_if_what_has_it_stays(*, stays: bool) -> None:
+    document = {"Statement": [{"Effect": {"Ref": "Unknown"}, "Principal": "*", "Action": "s3:*", "Resource": "*"}]}
+    bucket = {"Bucket": resource("S3::Bucket")}
+    policy = {"Policy": resource("S3::BucketPolicy", Bucket={"Ref": "Bucket"}, PolicyDocument=document)}
+    found = judged(*sides({**bucket, **policy}, bucket if stays else {}))
+    assert [each.is_grave for each in found.grants if "until now" in each.sentence] == [stays]
+
+
 def test_policy_that_only_the_deployment_shows() -> None:
     def side(name: str) -> dict[str, Any]:
         return {"Role": role(ManagedPolicyArns=[{"Fn::If": ["Unknown", f"arn:aws:iam::aws:policy/{name}", "x"]}])}

@@ -273,6 +273,69 @@ def test_a_subnet_that_takes_another_route_table_gains_its_routes() -> None:
     assert reach(before, after) == [(f"subnet NodesB {through}", True)]
 
 
+ROUTES = "which may have routes that are in no template"
+ACL_RULES = "which may have rules that are in no template"
+
+
+@row_by_row(
+    "table, told",
+    [
+        ({"Ref": "Table"}, ""),
+        ({"Ref": "Parameter"}, f"route table ${{Parameter}}, {ROUTES}"),
+        ({"Fn::ImportValue": "a"}, f"route table {{import a}}, {ROUTES}"),
+        (
+            {"Fn::If": ["Unknown", {"Ref": "Table"}, "rtb-1"]},
+            f"route table {{if Unknown: Table, else rtb-1}}, {ROUTES}",
+        ),
+        ("rtb-1", f"route table rtb-1, {ROUTES}"),
+    ],
+)
+def test_a_route_table_that_is_in_no_template(table: Any, told: str) -> None:
+    before = subnets()
+    before.pop("BTable")
+    link = resource("EC2::SubnetRouteTableAssociation", SubnetId={"Ref": "B"}, RouteTableId=table)
+    after = {**before, "BTable": link}
+    gained, lost = judged(before, after), judged(after, before)
+    assert [(each.sentence, each.is_grave) for each in gained] == (
+        [(f"subnet NodesB (prod-network) uses {told}", True)] if told else []
+    )
+    assert [(each.sentence, each.is_grave) for each in lost] == (
+        [(f"subnet NodesB (prod-network) no longer uses {told}", False)] if told else []
+    )
+    # whatever it leads to, nothing existing is behind it
+    assert [each.is_grave for each in judged({}, after) if "uses" in each.sentence] == [False] * bool(told)
+
+
+def entry(action: str, block: str) -> dict[str, Any]:
+    stated: dict[str, Any] = {
+        "RuleNumber": 100,
+        "Protocol": -1,
+        "RuleAction": action,
+        "Egress": False,
+        "CidrBlock": block,
+    }
+    return resource("EC2::NetworkAclEntry", NetworkAclId={"Ref": "Acl"}, **stated)
+
+
+@row_by_row(
+    "acl, rule, told, is_grave",
+    [
+        ({"Ref": "Acl"}, ("allow", "0.0.0.0/0"), "network ACL Acl (prod-network)", True),
+        ({"Ref": "Acl"}, ("allow", "10.0.0.0/8"), "network ACL Acl (prod-network)", False),
+        ({"Ref": "Acl"}, ("deny", "0.0.0.0/0"), "network ACL Acl (prod-network)", False),
+        ({"Ref": "Parameter"}, ("deny", "0.0.0.0/0"), f"network ACL ${{Parameter}}, {ACL_RULES}", True),
+        ("acl-1", ("deny", "0.0.0.0/0"), f"network ACL acl-1, {ACL_RULES}", True),
+    ],
+)
+def test_a_subnet_that_takes_another_network_acl(acl: Any, rule: tuple[str, str], told: str, *, is_grave: bool) -> None:
+    before = {"A": resource("EC2::Subnet"), "Acl": resource("EC2::NetworkAcl"), "Rule": entry(*rule)}
+    link = resource("EC2::SubnetNetworkAclAssociation", SubnetId={"Ref": "A"}, NetworkAclId=acl)
+    (found,) = judged(before, {**before, "Link": link})
+    assert (found.sentence, found.is_grave) == (f"subnet A (prod-network) uses {told}", is_grave)
+    (found,) = judged({**before, "Link": link}, before)
+    assert (found.sentence, found.is_grave) == (f"subnet A (prod-network) no longer uses {told}", False)
+
+
 def test_public_subnets() -> None:
     public = subnets(GatewayId={"Ref": "Gateway"})
     public["A"] = resource("EC2::Subnet", "NodesA", MapPublicIpOnLaunch=True)

@@ -283,6 +283,8 @@ class _Reader:
             self._endpoint(resource, self.view.properties(resource))
         for resource in self.view.of_type("AWS::EC2::NetworkAclEntry"):
             self._acl_entry(resource, self.view.properties(resource))
+        for resource in self.view.of_type("AWS::EC2::SubnetNetworkAclAssociation"):
+            self._acl_of(resource, self.view.properties(resource))
         for resource in self.view.of_type("AWS::EC2::VPCPeeringConnection"):
             self._peering(resource, self.view.properties(resource))
         for resource in self.view.of_type(*_ATTACHMENTS):
@@ -398,8 +400,13 @@ class _Reader:
         subnets: dict[str, list[tuple[str, Resource]]] = {}
         for resource in self.view.of_type("AWS::EC2::SubnetRouteTableAssociation"):
             properties = self.view.properties(resource)
-            table = _id(properties.get("RouteTableId"))
-            subnets.setdefault(table, []).append((_id(properties.get("SubnetId")), resource))
+            table, subnet = _id(properties.get("RouteTableId")), _id(properties.get("SubnetId"))
+            subnets.setdefault(table, []).append((subnet, resource))
+            if self.view.find(table) is None:
+                what = f"route table {self._name(table)}, which may have routes that are in no template"
+                self._open(
+                    resource, ("table", subnet, table), self._name(subnet), what, is_grave=True, of=subnet, verb="uses"
+                )
         for resource in self.view.of_type("AWS::EC2::Route"):
             properties = self.view.properties(resource)
             table = _id(properties.get("RouteTableId"))
@@ -471,6 +478,23 @@ class _Reader:
         is_grave = is_allowed and not is_out and (is_wide(block) or is_unknown(block))
         who = self._name(acl) if TOKEN.search(acl) else f"network ACL {acl}"
         self._open(resource, key, who, what, is_world=is_world, is_grave=is_grave, of=acl, verb=verb)
+
+    def _acl_of(self, resource: Resource, properties: dict[str, Any]) -> None:
+        acl, subnet = _id(properties.get("NetworkAclId")), _id(properties.get("SubnetId"))
+        entries = [each for key, each in self.found.openings.items() if key[:2] == ("acl", acl)]
+        is_here = self.view.find(acl) is not None
+        self._open(
+            resource,
+            ("acl of", subnet, acl),
+            self._name(subnet),
+            self._name(acl)
+            if is_here
+            else f"network ACL {self._name(acl)}, which may have rules that are in no template",
+            is_world=any(each.is_world for each in entries),
+            is_grave=not is_here or any(each.is_grave for each in entries),
+            of=subnet,
+            verb="uses",
+        )
 
     def _peering(self, resource: Resource, properties: dict[str, Any]) -> None:
         vpc, peer = _id(properties.get("VpcId")), _id(properties.get("PeerVpcId"))

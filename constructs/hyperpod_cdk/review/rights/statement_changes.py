@@ -15,8 +15,11 @@ from hyperpod_cdk.review.rights.statements import Block, Heading, Permissions, T
 from hyperpod_cdk.review.rights.telling import Direction, Found, Names, both, grant, phrase
 from hyperpod_cdk.review.rights.views import TOKEN, Place, place_of
 from hyperpod_cdk.review.rights.words import Principal
+from hyperpod_cdk.templates.assembly import Resource
 from hyperpod_cdk.templates.difference import ResourceChange
 
+_WITH_POLICIES: Final = ("AWS::IAM::Role", "AWS::IAM::User", "AWS::IAM::Group")
+"""Identities that contain policies; without the identity, none of them matters."""
 _ASSUMES: Final = ("sts:assumerole", "sts:assumerolewithwebidentity", "sts:assumerolewithsaml")
 
 
@@ -102,25 +105,41 @@ class StatementChanges:
             )
 
     def unread(self, old: Permissions, new: Permissions, changes: Sequence[ResourceChange]) -> Iterator[Found]:
-        """Find changes of policies that cannot be read: their permissions are unknown."""
+        """Find changes of policies that cannot be read: what they permit, or permitted or denied, is unknown."""
         for change in changes:
-            place = place_of(change.after) if change.after is not None else None
-            if place is None or change.after is None:
-                continue
-            for each in dict.fromkeys(new.unread.get(place, ())):
-                if each not in old.unread.get(place, ()):
-                    who = self._names.after.name(change.after)
+            was, will = (
+                (side.unread.get(place_of(resource), ()) if resource is not None else ())
+                for side, resource in ((old, change.before), (new, change.after))
+            )
+            for direction, (some, others) in both((will, was), (was, will)):
+                view, resource = (
+                    (self._names.after, change.after) if direction == "added" else (self._names.before, change.before)
+                )
+                for each in dict.fromkeys(some):
+                    if resource is None or each in others:
+                        continue
+                    who = view.name(resource)
+                    # an unknown statement may have been a Deny
+                    what = phrase(direction, "what this permits", "what this permitted or denied until now")
                     yield grant(
-                        change="added",
+                        change=direction,
                         kind="permission",
-                        sentence=f"{who}: what this permits is unknown: {each}",
+                        sentence=f"{who}: {what} is unknown: {each}",
                         who=who,
                         what=(each,),
                         which=(),
-                        place=place,
+                        place=place_of(resource),
                         width=6,
-                        is_grave=True,
+                        is_grave=direction == "added" or self._is_of_what_stays(resource),
                     )
+
+    def _is_of_what_stays(self, resource: Resource) -> bool:
+        """Whether a policy is of something that exists afterwards, or of something that is in no template."""
+        view = self._names.before
+        if resource.type in _WITH_POLICIES:
+            return view.token(resource) in self._names.new
+        named = {f"${{{found[1]}/{found[2]}}}" for found in TOKEN.finditer(json.dumps(view.properties(resource)))}
+        return not named or not named.isdisjoint(self._names.new)
 
     def _statement(
         self,
