@@ -87,3 +87,27 @@ def test_an_answer_that_cannot_be_written_is_one_line(workspace: Path, typed: st
     # who gets no answer gets no success; what had none to give says what it says
     line = "cannot write the output: No space left on device"
     assert (found, said.splitlines()[-1] == line, "Traceback" in said) == (2, code != 2, False)
+
+
+@pytest.mark.parametrize("imported", ["hyperpod_cdk.cli", "typer", "hyperpod_cdk._cli.words"])
+def test_an_interrupt_while_modules_are_imported(workspace: Path, imported: str) -> None:
+    """Ctrl-C in the first tenths of a second, before the command knows what it shall do."""
+    code = (
+        "import os, signal, sys\n"
+        "class Impatient:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {imported!r}: os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Impatient())\n"
+        "from hyperpod_cdk.__main__ import main\n"
+        "main()"
+    )
+    command = [sys.executable, "-c", code, "validate", "dev"]
+    done = subprocess.run(command, cwd=workspace, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
+def test_the_package_is_the_command(workspace: Path) -> None:
+    command = [sys.executable, "-m", "hyperpod_cdk", "validate", "none"]
+    done = subprocess.run(command, cwd=workspace, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == 'no environment "none" in environments; there is dev\n'
