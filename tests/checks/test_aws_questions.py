@@ -198,7 +198,7 @@ CASES: dict[str, tuple[tuple[Any, ...], Script, Any]] = {
             total=4,
             available=3,
             in_use=1,
-            unhealthy=0,
+            unhealthy=None,
             target_resources=("hyperpod-cluster",),
             blocks=(
                 ReservedCapacity(

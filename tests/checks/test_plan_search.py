@@ -172,6 +172,21 @@ def test_blocks_without_times_are_taken_by_the_offering_s_hours(fake_aws: FakeAw
     assert {offer.blocks[0].nodes_leave if offer.blocks else None for offer in found.offers} == {None}
 
 
+def test_hours_that_aws_does_not_show_are_unknown(fake_aws: FakeAws) -> None:
+    fake_aws.answers.zones = ZONES
+    fake_aws.answers.training_plan_offerings = (
+        offering(offering_id="a", blocks=(block(end=None),), duration_hours=None),
+        offering(offering_id="b", blocks=(), duration_hours=None),
+        offering(offering_id="c", duration_hours=None),
+    )
+    found = search(fake_aws, wish(), now=NOW)
+    assert [(offer.offering_id, offer.hours, offer.price) for offer in found.offers] == [
+        ("c", Decimal(24), Decimal(1)),
+        ("a", None, None),
+        ("b", None, None),
+    ]
+
+
 def test_what_fits(case_of: CaseOf, fake_aws: FakeAws) -> None:
     environment = case_of().environment
     fake_aws.answers.zones = ZONES

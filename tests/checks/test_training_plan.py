@@ -21,6 +21,7 @@ from hyperpod_cdk.checks.answers import (
 )
 from hyperpod_cdk.checks.model import REGISTER, Case, Result, Status
 from tests.support.fake_aws import FakeAws
+from tests.support.tables import row_by_row
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ARN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/h100-april"
@@ -425,6 +426,38 @@ def test_a_cluster_that_ends_takes_no_more_than_it_has(
 ) -> None:
     aws.answers.hyperpod_clusters = (replace(cluster("other", 4, current=0), status=status),)
     assert check_plan(CHECKS[5], plan(block(count=4), total=4, available=4), count=4).status is ends
+
+
+@row_by_row(
+    "changes, name, said",
+    [
+        ({"available": None}, CHECKS[5], "available"),
+        ({"in_use": None}, CHECKS[5], "used"),
+        ({"available": 1, "unhealthy": None}, CHECKS[5], "unhealthy"),
+        ({"available": None, "in_use": None, "unhealthy": None}, CHECKS[5], "available, used and unhealthy"),
+        ({"blocks": (), "total": None}, CHECKS[5], "total"),
+        ({"blocks": (), "total": None}, CHECKS[7], "total"),
+        # the others are all that the plan has, or it has not begun
+        ({"unhealthy": None}, CHECKS[5], ""),
+        ({"available": 0, "unhealthy": None, "status": "Scheduled"}, CHECKS[5], ""),
+        ({"total": None}, CHECKS[5], ""),
+        ({"available": None}, CHECKS[7], ""),
+    ],
+)
+def test_counts_that_aws_does_not_show_are_not_zero(
+    check_plan: Callable[..., Result], changes: dict[str, Any], name: str, said: str
+) -> None:
+    result = check_plan(name, plan(**changes), count=2)
+    assert result.findings == ()
+    assert [each.reason for each in result.skipped] == (
+        [f"AWS shows no number of {said} instances of plan h100-april"] if said else []
+    )
+
+
+def test_idle_instances_of_a_plan_without_counts_are_unknown(check_plan: Callable[..., Result]) -> None:
+    result = check_plan(CHECKS[7], plan(in_use=None), count=1)
+    assert result.findings == ()
+    assert [each.reason for each in result.skipped] == ["AWS shows no number of used instances of plan h100-april"]
 
 
 def test_nodes_that_have_yet_to_come_count(check_plan: Callable[..., Result], aws: FakeAws) -> None:

@@ -209,6 +209,15 @@ def test_search_as_json(run: Plans, aws: Account) -> None:
     }
 
 
+def test_hours_that_aws_does_not_show(run: Plans, aws: Account) -> None:
+    unknown = replace(OFFERS[0], duration_hours=None, blocks=(replace(OFFERS[0].blocks[0], end=None),))
+    aws.answers.training_plan_offerings = (unknown,)
+    (row,) = [line for line in run("search", *P5).stdout.splitlines() if line.startswith("1  unknown")]
+    assert re.split(r" {2,}", row)[:4] == ["1", "unknown", "1152.00 USD", "unknown"]
+    told = answered("plan-offerings", run("search", *P5, "--format", "json").stdout)
+    assert [offer["hours"] for offer in told["searches"][0]["offers"]] == [None]
+
+
 def test_nothing_on_offer_is_an_answer(run: Plans) -> None:
     done = run("search", *P5, "--days", "7")
     assert (done.exit_code, done.stderr) == (0, "")
@@ -226,9 +235,12 @@ REFUSED = (
 QUOTA = "Number of ml.p5.48xlarge instances in reserved capacity across training plans per Region"
 
 
-@pytest.mark.parametrize(("value", "which", "desired"), [(None, "", 2), (0, ", which is 0", 2), (3, ", which is 3", 5)])
+@pytest.mark.parametrize(
+    ("value", "which", "desired"),
+    [(None, "", "NUMBER, its value plus 2"), (0, ", which is 0", 2), (3, ", which is 3", 5)],
+)
 def test_a_quota_refusal_is_never_nothing(
-    run: Plans, aws: Account, value: int | None, which: str, desired: int
+    run: Plans, aws: Account, value: int | None, which: str, desired: int | str
 ) -> None:
     aws.answers.training_plan_offerings = Refused(REFUSED, code="ResourceLimitExceeded")
     if value is not None:

@@ -166,11 +166,11 @@ class FakeAws:
         end_before: datetime | None,
     ) -> tuple[Offering, ...]:
         self.asked.append(("training_plan_offerings", instance_type, count, duration_hours, start_after, end_before))
-        wanted = (instance_type, count, duration_hours)
+        wanted = (instance_type, count)
         return tuple(
             each
             for each in _whole(self.answers.training_plan_offerings)
-            if (each.instance_type, each.count, each.duration_hours) == wanted
+            if (each.instance_type, each.count) == wanted and each.duration_hours in (duration_hours, None)
         )
 
     def hyperpod_clusters(self) -> Partial[HyperPodClusterAnswer]:

@@ -391,7 +391,8 @@ class PlanOffer(Model):
     offering_id: str
     instance_type: str
     count: int
-    hours: str
+    hours: str | None
+    """Null if AWS's response contains neither the duration nor the times of all blocks."""
     upfront_fee: str
     currency: str
     price_per_accelerator_hour: str | None

@@ -481,7 +481,7 @@ def _rows(number: int, offer: Offer) -> Iterator[list[str]]:
     """Yield the offer's row, and one more row for each additional block."""
     price = "unknown" if offer.price is None else f"{offer.price:.2f} {offer.currency}".strip()
     fee = f"{offer.fee} {offer.currency}".strip() or "unknown"
-    head = [str(number), price, fee, _number(offer.hours / 24)]
+    head = [str(number), price, fee, "unknown" if offer.hours is None else _number(offer.hours / 24)]
     blocks = offer.blocks
     if len(blocks) <= 1:
         yield [*head, *_place(blocks[0] if blocks else None), _fits(offer)]
@@ -531,7 +531,7 @@ def _refusal_lines(refusal: Refusal, found: Search, region: str) -> Iterator[str
     )
     if quota.code:
         # existing reservations also count, and are at most the quota's value
-        desired = wish.count + int(found.quota or 0)
+        desired = f"NUMBER, its value plus {wish.count}" if found.quota is None else wish.count + int(found.quota)
         yield (
             f"  to request an increase: aws service-quotas request-service-quota-increase --region {region}"
             f" --service-code {quota.service} --quota-code {quota.code} --desired-value {desired}"

@@ -239,16 +239,16 @@ class ReservedCapacity:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingPlan:
-    """A training plan as DescribeTrainingPlan gives it."""
+    """A training plan as DescribeTrainingPlan gives it; a count is None if AWS does not show it."""
 
     arn: str
     name: str
     status: str
     status_message: str
-    total: int
-    available: int
-    in_use: int
-    unhealthy: int
+    total: int | None
+    available: int | None
+    in_use: int | None
+    unhealthy: int | None
     target_resources: tuple[str, ...]
     blocks: tuple[ReservedCapacity, ...]
     start: datetime | None
@@ -259,12 +259,13 @@ class TrainingPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class Offering:
-    """A training plan on offer; AWS names its zones, not their IDs. ``duration_hours`` is the whole plan's."""
+    """A training plan on offer; AWS names its zones, not their IDs. ``duration_hours`` is the whole plan's, None if
+    AWS does not show it."""
 
     offering_id: str
     instance_type: str
     count: int
-    duration_hours: int
+    duration_hours: int | None
     upfront_fee: str
     currency: str
     target_resources: tuple[str, ...]

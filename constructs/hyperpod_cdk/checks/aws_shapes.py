@@ -87,10 +87,10 @@ def training_plan(answer: Answer) -> TrainingPlan:
         name=answer["TrainingPlanName"],
         status=answer["Status"],
         status_message=answer.get("StatusMessage", ""),
-        total=answer.get("TotalInstanceCount", 0),
-        available=answer.get("AvailableInstanceCount", 0),
-        in_use=answer.get("InUseInstanceCount", 0),
-        unhealthy=answer.get("UnhealthyInstanceCount", 0),
+        total=answer.get("TotalInstanceCount"),
+        available=answer.get("AvailableInstanceCount"),
+        in_use=answer.get("InUseInstanceCount"),
+        unhealthy=answer.get("UnhealthyInstanceCount"),
         target_resources=tuple(answer.get("TargetResources", ())),
         blocks=tuple(
             ReservedCapacity(
@@ -117,7 +117,7 @@ def offering(row: Answer, *, instance_type: str, count: int) -> Offering:
         offering_id=row["TrainingPlanOfferingId"],
         instance_type=instance_type,
         count=count,
-        duration_hours=row.get("DurationHours", 0),
+        duration_hours=row.get("DurationHours"),
         upfront_fee=row.get("UpfrontFee", ""),
         currency=row.get("CurrencyCode", ""),
         target_resources=tuple(row["TargetResources"]),

@@ -129,7 +129,7 @@ def _recorded(arn: str, plan: TrainingPlan, ids: Mapping[str, str]) -> RecordedP
         name=plan.name,
         status=plan.status,
         target_resources=tuple(sorted(plan.target_resources)),
-        instance_count=plan.total,
+        instance_count=max((block.count for block in plan.blocks), default=0) if plan.total is None else plan.total,
         blocks=tuple(_recorded_block(block, ids) for block in plan.blocks),
         upfront_fee=plan.upfront_fee,
         currency=plan.currency,

@@ -54,7 +54,8 @@ class Block:
 
 @dataclass(frozen=True, kw_only=True)
 class Offer:
-    """A plan on offer. ``price`` is the fee per accelerator and hour, None if AWS's answer does not have it.
+    """A plan on offer. ``price`` is the fee per accelerator and hour; it and ``hours`` are None if AWS's answer does
+    not have them.
 
     ``fits`` names the groups of the environment in whose zone all its blocks are, with their type and enough instances.
     """
@@ -62,7 +63,7 @@ class Offer:
     offering_id: str
     instance_type: str
     count: int
-    hours: Decimal
+    hours: Decimal | None
     fee: str
     currency: str
     price: Decimal | None
@@ -218,16 +219,17 @@ def distinct(offerings: Iterable[Offering]) -> list[Offering]:
 def price_order(offer: Offer) -> tuple[object, ...]:
     """Order offers by price per accelerator-hour within a currency, start and duration; those without a price last."""
     start = offer.start.timestamp() if offer.start else float("inf")
-    return (offer.price is None, offer.currency, offer.price or Decimal(0), start, offer.hours, offer.offering_id)
+    hours = Decimal("Infinity") if offer.hours is None else offer.hours
+    return (offer.price is None, offer.currency, offer.price or Decimal(0), start, hours, offer.offering_id)
 
 
-def price_per_accelerator_hour(fee: str, *, accelerators: int, hours: Decimal) -> Decimal | None:
+def price_per_accelerator_hour(fee: str, *, accelerators: int, hours: Decimal | None) -> Decimal | None:
     """Return fee / (accelerators x hours); None if the fee is not an amount or there is nothing to divide by."""
     try:
         amount = Decimal(fee)
     except InvalidOperation:
         return None
-    if not amount.is_finite() or amount < 0 or accelerators <= 0 or hours <= 0:
+    if not amount.is_finite() or amount < 0 or accelerators <= 0 or hours is None or hours <= 0:
         return None
     return amount / (accelerators * hours)
 
@@ -270,7 +272,7 @@ def _offer_data(offer: Offer, region: str, name: str) -> Mapping[str, Any]:
         "offering_id": offer.offering_id,
         "instance_type": offer.instance_type,
         "count": offer.count,
-        "hours": f"{offer.hours:.2f}",
+        "hours": None if offer.hours is None else f"{offer.hours:.2f}",
         "upfront_fee": offer.fee,
         "currency": offer.currency,
         "price_per_accelerator_hour": None if offer.price is None else f"{offer.price:.4f}",
@@ -345,11 +347,11 @@ def _fitting(environment: Environment, wish: Wish, zone_ids: set[str], count: in
     return tuple(group.name for group in groups) if sum(group.count for group in groups) <= count else ()
 
 
-def _hours(offering: Offering) -> Decimal:
+def _hours(offering: Offering) -> Decimal | None:
     """Return what is paid for: the blocks' own times, which have minutes, else the whole hours of the offering."""
     spans = [_length(block) for block in offering.blocks]
     if not spans or None in spans:
-        return Decimal(offering.duration_hours)
+        return None if offering.duration_hours is None else Decimal(offering.duration_hours)
     seconds = sum((span for span in spans if span is not None), timedelta()).total_seconds()
     return Decimal(int(seconds)) / 3600
 

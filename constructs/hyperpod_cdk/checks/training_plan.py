@@ -322,11 +322,17 @@ def _count(case: Case, use: _Use, plan: TrainingPlan, clusters: Clusters) -> Ite
     if not _is_usable(plan):
         return
     total, path = _seats(plan, case.now), use.path("count", of=use.groups[-1][0])
+    if total is None:
+        yield _not_counted(use, plan, path)
+        return
     problem = seats_problem(use.name, total, needed=use.needed, groups=[group.name for _, group in use.groups])
+    counters = _counters(plan)
     if problem:
         yield error(path, problem)
+    elif counters is None:
+        yield _not_counted(use, plan, path)
     else:
-        found = list(_room(case, use, plan, _shares(case, use, plan, clusters)))
+        found = list(_room(case, use, plan, total, counters, _shares(case, use, counters, clusters)))
         yield from found
         # unread users can only leave less, so a shortage is certain already
         if not any(isinstance(each, Finding) and each.severity is Severity.ERROR for each in found):
@@ -337,12 +343,19 @@ def _idle(case: Case, use: _Use, plan: TrainingPlan, clusters: Clusters) -> Iter
     if not _is_usable(plan):
         return
     total, path = _seats(plan, case.now), use.path("count", of=use.groups[-1][0])
+    if total is None:
+        yield _not_counted(use, plan, path)
+        return
     idle = 0
     if use.needed < total:
         if clusters.gaps:
             yield unanswered(clusters.gaps[0], path)
             return
-        idle = max(total - use.needed - _shares(case, use, plan, clusters).others - plan.unhealthy, 0)
+        counters = _counters(plan)
+        if counters is None:
+            yield _not_counted(use, plan, path)
+            return
+        idle = max(total - use.needed - _shares(case, use, counters, clusters).others - counters.unhealthy, 0)
     yield Detail(
         text=f"plan {use.name}: {total - idle} of {total} instances used",
         data={"plan": use.arn, "instances": total, "needed": use.needed, "idle": idle},
@@ -380,13 +393,53 @@ def _zone_ids(plan: TrainingPlan, aws: Aws) -> list[str]:
     return sorted(found)
 
 
-def _seats(plan: TrainingPlan, now: datetime) -> int:
-    """Return how many nodes can run at one time: blocks follow each other, so their counts do not add up."""
+@dataclass(frozen=True, kw_only=True)
+class _Counters:
+    """How many of a plan's instances are free, used and unhealthy."""
+
+    available: int
+    in_use: int
+    unhealthy: int
+
+
+def _counters(plan: TrainingPlan) -> _Counters | None:
+    """Return a plan's counters, None if AWS does not show one of them.
+
+    AWS may omit how many are unhealthy: none if the plan has not begun, or if all others are all that it has.
+    """
+    unhealthy = plan.unhealthy
+    if plan.available is None or plan.in_use is None:
+        return None
+    if unhealthy is None and (
+        plan.status == "Scheduled" or (plan.total is not None and plan.available + plan.in_use >= plan.total)
+    ):
+        unhealthy = 0
+    if unhealthy is None:
+        return None
+    return _Counters(available=plan.available, in_use=plan.in_use, unhealthy=unhealthy)
+
+
+def _not_counted(use: _Use, plan: TrainingPlan, path: str) -> Skipped:
+    stated = {
+        "total": plan.total if not plan.blocks else 0,
+        "available": plan.available,
+        "used": plan.in_use,
+        "unhealthy": plan.unhealthy,
+    }
+    missing = listing([name for name, count in stated.items() if count is None], last="and")
+    return Skipped(reason=f"AWS shows no number of {missing} instances of plan {use.name}", path=path)
+
+
+def _seats(plan: TrainingPlan, now: datetime) -> int | None:
+    """Return how many nodes can run at one time: blocks follow each other, so their counts do not add up.
+
+    None if AWS shows neither blocks nor a number.
+    """
     left = [block.count for block in plan.blocks if _leaves_after(block, now)]
     return max(left or [block.count for block in plan.blocks], default=plan.total)
 
 
-def _shares(case: Case, use: _Use, plan: TrainingPlan, clusters: Clusters) -> _Shares:
+def _shares(case: Case, use: _Use, plan: _Counters, clusters: Clusters) -> _Shares:
     """Say who uses the plan's instances; if clusters were not read, the least that others use."""
     taken = {
         cluster.name: sum(_taken(cluster, group) for group in cluster.groups if group.training_plan_arn == use.arn)
@@ -412,18 +465,19 @@ def _taken(cluster: HyperPodClusterAnswer, group: InstancesInCluster) -> int:
     return group.current if cluster.status in _ENDING else max(group.current, group.target)
 
 
-def _room(case: Case, use: _Use, plan: TrainingPlan, shares: _Shares) -> Iterator[Found]:
-    total = _seats(plan, case.now)
+def _room(  # noqa: PLR0917 - what is known of one plan
+    case: Case, use: _Use, plan: TrainingPlan, total: int, counters: _Counters, shares: _Shares
+) -> Iterator[Found]:
     path = use.path("count", of=use.groups[-1][0])
-    counted = plan.available + plan.in_use + plan.unhealthy > 0
+    counted = counters.available + counters.in_use + counters.unhealthy > 0
     # unhealthy instances of this environment are replaced for it
-    healthy = min(total - shares.others, plan.available + min(shares.own, plan.in_use + plan.unhealthy))
+    healthy = min(total - shares.others, counters.available + min(shares.own, counters.in_use + counters.unhealthy))
     healthy = healthy if counted else total - shares.others
     free = max(healthy, 0)
     if use.needed > free:
         users = f" by {listing(shares.names, last='and')}" if shares.names else " by others"
         parts = [f"{shares.others} used{users}"] if shares.others else []
-        parts += [f"{plan.unhealthy} unhealthy"] if plan.unhealthy else []
+        parts += [f"{counters.unhealthy} unhealthy"] if counters.unhealthy else []
         reasons = f" ({', '.join(parts)})" if parts else ""
         names = listing([group.name for _, group in use.groups], last="and")
         yield error(
@@ -433,11 +487,11 @@ def _room(case: Case, use: _Use, plan: TrainingPlan, shares: _Shares) -> Iterato
             f" {'use another plan' if shares.others else 'wait for replacements'}",
         )
         return
-    if plan.unhealthy and use.needed > total - shares.others - plan.unhealthy:
+    if counters.unhealthy and use.needed > total - shares.others - counters.unhealthy:
         yield warning(
             path,
-            f"plan {use.name} has {plan.unhealthy} unhealthy of {total} instances, and the groups need {use.needed}; a"
-            " node may join late",
+            f"plan {use.name} has {counters.unhealthy} unhealthy of {total} instances, and the groups need"
+            f" {use.needed}; a node may join late",
         )
     for block in plan.blocks:
         if block.count < use.needed and _leaves_after(block, case.now):

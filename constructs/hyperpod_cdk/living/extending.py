@@ -199,7 +199,7 @@ def _extension(row: Mapping[str, Any], plan: Mapping[str, Any]) -> Extension:
     blocks = plan.get("ReservedCapacitySummaries") or ()
     known = instance_types.get(str(blocks[0].get("InstanceType", ""))) if blocks else None
     accelerators = (known.accelerator_count if known else 0) * int(plan.get("TotalInstanceCount") or 0)
-    price = price_per_accelerator_hour(fee, accelerators=accelerators, hours=Decimal(hours or 0))
+    price = price_per_accelerator_hour(fee, accelerators=accelerators, hours=None if hours is None else Decimal(hours))
     return Extension(
         id=str(row["TrainingPlanExtensionOfferingId"]),
         days=None if hours is None else round(hours / 24, 2),
