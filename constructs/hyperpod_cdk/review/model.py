@@ -235,7 +235,7 @@ class GroupCapacity(Model):
     """``training plan h100-april``, ``on-demand``, ``spot``, ``flexible``."""
     nodes: Change
     accelerator: str | None
-    """``H100 80 GB``, None without one."""
+    """``H100 80 GB``, ``unknown`` for a type that is, None without one."""
     accelerators: Change
     efa_interfaces: Change
 

@@ -142,6 +142,22 @@ def test_what_is_not_shown_is_unknown_and_says_why(
     assert note is None or note in found.notes
 
 
+@row_by_row(
+    "types, said",
+    [
+        ("ml.m5.2xlarge", None),
+        ("ml.p5.48xlarge", "H100 80 GB"),
+        ("ml.x9.metal", "unknown"),
+        (None, "unknown"),
+        (["ml.p5.48xlarge", "ml.x9.metal"], "H100 80 GB or unknown"),
+        (["ml.m5.2xlarge", "ml.x9.metal"], "unknown"),
+    ],
+)
+def test_the_accelerator_of_an_unknown_type_is_unknown(types: Any, said: str | None) -> None:
+    (only,) = capacity(EMPTY, assembly(group(instance_type=types))).groups
+    assert only.accelerator == said
+
+
 def test_karpenter_s_nodes_are_not_counted() -> None:
     head = assembly(group("spot", "ml.g5.12xlarge", 0, CapacityRequirements={"Spot": {}}))
     scaled = copy.deepcopy(dict(head.stacks[0].template))

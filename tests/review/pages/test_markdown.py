@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +13,22 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from hyperpod_cdk.review.model import Attention, Cause, Change, CostLine, Effect, Level, PolicyFinding, Report, Side
+from hyperpod_cdk.review.model import (
+    Attention,
+    Capacity,
+    Cause,
+    Change,
+    CostLine,
+    Effect,
+    Fabric,
+    FabricSubject,
+    Level,
+    Policy,
+    PolicyFinding,
+    Proof,
+    Report,
+    Side,
+)
 from hyperpod_cdk.review.pages.markdown import GITHUB_LIMIT, SMALLEST_LIMIT, markdown, marker
 from tests.review.sample import ABOUT, HOSTILE, quiet_report, rich_report
 from tests.support.tables import row_by_row
@@ -222,6 +238,74 @@ def test_a_cause_that_all_changes_have_is_reported_once() -> None:
     mixed = markdown(report).partition("### Blast radius")[0]
     assert "because of" not in mixed
     assert mixed.count("  - Caused by ") == 3
+
+
+def line_of_figures(**sections: Any) -> str:
+    (line,) = [
+        each
+        for each in markdown(rich_report(rows=2, hostile=()).model_copy(update=sections)).splitlines()
+        if each.startswith("Nodes") and " · " in each
+    ]
+    return line
+
+
+SAMPLE = rich_report(rows=2, hostile=())
+NONE = Change(before=None, after=None)
+
+
+@row_by_row(
+    "change, said",
+    [
+        # nothing is known: not "at least 0"
+        (NONE, ["Nodes unknown", "Accelerators unknown"]),
+        (Change(before=0, after=0), ["Nodes 0", "Accelerators 0"]),
+    ],
+)
+def test_nodes_of_which_nothing_is_known_are_no_zero(change: Change, said: list[str]) -> None:
+    group = SAMPLE.capacity.groups[0].model_copy(update={"nodes": change, "accelerators": change})
+    assert line_of_figures(capacity=Capacity(groups=(group,))).split(" · ")[:2] == said
+    known = group.model_copy(update=dict.fromkeys(("nodes", "accelerators"), Change(before=2, after=2)))
+    at_least = " at least" if change == NONE else ""
+    line = line_of_figures(capacity=Capacity(groups=(group, known)))
+    assert line.split(" · ")[:2] == [f"Nodes{at_least} 2", f"Accelerators{at_least} 2"]
+
+
+@row_by_row(
+    "results, said",
+    [
+        (("unknown",), "0 of 1, 1 unknown"),
+        (("holds",), "0 of 1"),
+        (("broken", "unknown"), "1 of 2, 1 unknown"),
+        (("broken", "holds"), "1 of 2"),
+    ],
+)
+def test_a_network_without_a_proof_is_not_counted_as_proved(
+    results: tuple[Literal["holds", "broken", "unknown"], ...], said: str
+) -> None:
+    subjects = tuple(
+        FabricSubject(
+            subject=f"train-{number}",
+            kind="instance group",
+            stack="prod-hyperpod",
+            logical_id="Cluster",
+            proofs=(Proof(name="ECR", result=result, detail=""),),
+        )
+        for number, result in enumerate(results)
+    )
+    assert f" · Networks broken {said} · " in line_of_figures(fabric=Fabric(subjects=subjects))
+
+
+def test_a_denial_is_no_grant() -> None:
+    grant = SAMPLE.access.grants[0].model_copy(update={"change": "added", "effect": "Deny"})
+    assert " · Grants added 0 · " in line_of_figures(access=SAMPLE.access.model_copy(update={"grants": (grant,)}))
+
+
+@pytest.mark.parametrize(
+    ("skipped", "said"), [((), "No finding."), (("cdk-nag",), "No finding. Not everything was checked.")]
+)
+def test_a_policy_without_findings_says_whether_it_was_checked(skipped: tuple[str, ...], said: str) -> None:
+    text = markdown(SAMPLE.model_copy(update={"policy": Policy(skipped=skipped)}))
+    assert f"### Policy\n\n{said}\n" in text
 
 
 @row_by_row(

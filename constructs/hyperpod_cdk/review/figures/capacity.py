@@ -132,9 +132,10 @@ class _Side:
         )
 
     def accelerator(self, group: InstanceGroup) -> str | None:
-        rows = [row for name in group.types if (row := self.row(name)) is not None]
-        names = dict.fromkeys(name for row in rows if (name := _accelerator(row)))
-        return _OR.join(names) or None
+        """Return the accelerators of a group's types, ``unknown`` for a type that is, None if it has none."""
+        rows = [self.row(name) for name in group.types] or [None]
+        found = dict.fromkeys(_UNKNOWN_TYPE if row is None else _accelerator(row) for row in rows)
+        return _OR.join(name for name in found if name) or None
 
     def _of_nodes(self, group: InstanceGroup, number: Callable[[InstanceType], int | None]) -> int | None:
         """Return a number of all nodes of a group; None if its types differ in it or one is unknown."""

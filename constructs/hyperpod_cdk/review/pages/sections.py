@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -225,10 +224,11 @@ def _figures(report: Report) -> Iterable[Figure]:
     yield Figure(f"Accelerators{_at_least(accelerators)}", (_count(_sum(accelerators)),))
     title = f"A month{' at least' if report.cost.is_lower_bound else ''}"
     yield Figure(title, _headline(report.cost, most=1), is_cost=True)
-    yield Figure("Grants added", _say(f"{sum(each.change == 'added' for each in report.access.grants):,}"))
-    results = Counter(map(_result, report.fabric.subjects))
-    unproven = f", {results['unknown']:,} unknown" if results["unknown"] else ""
-    yield Figure("Networks broken", _say(f"{results['broken']:,} of {results.total():,}{unproven}"))
+    added = sum(each.change == "added" and each.effect == "Allow" for each in report.access.grants)
+    yield Figure("Grants added", _say(f"{added:,}"))
+    results = [_result(each) for each in report.fabric.subjects]
+    doubt = f", {results.count(UNKNOWN):,} {UNKNOWN}" if UNKNOWN in results else ""
+    yield Figure("Networks broken", _say(f"{results.count('broken'):,} of {len(results):,}{doubt}"))
     lasts = at_most(report.timeline.total) if report.timeline.steps else "none"
     yield Figure("Deployment", _say("refused" if _is_refused(report.blast_radius) else lasts))
 
@@ -715,6 +715,7 @@ def _policy(policy: Policy) -> Section:
     suppressed = sum(each.suppressed is not None for each in policy.findings)
     lead = f"{', '.join(named)}" if named else "No finding"
     lead += f"; {suppressed:,} of them suppressed with a reason." if suppressed else "."
+    lead += " Not everything was checked." if policy.skipped else ""
     ordered = sorted(
         policy.findings,
         key=lambda each: (each.suppressed is not None, order.index(each.status), each.severity != "error"),
@@ -801,14 +802,23 @@ def _part(used: Change, whole: int | None) -> Cell:
     return (_count(used), Word(f"of {UNKNOWN if whole is None else number(whole)}"))
 
 
-def _sum(numbers: Iterable[Change]) -> Change:
-    """Add what is known on both sides: a number that is known on one only would look like a change."""
-    known = [(each.before, each.after) for each in numbers if each.before is not None and each.after is not None]
+def _sum(numbers: Sequence[Change]) -> Change:
+    """Add what is known on both sides: a number that is known on one only would look like a change.
+
+    Unknown if nothing is.
+    """
+    known = _known(numbers)
+    if numbers and not known:
+        return Change(before=None, after=None)
     return Change(before=sum(before for before, _ in known), after=sum(after for _, after in known))
 
 
-def _at_least(numbers: Iterable[Change]) -> str:
-    return " at least" if any(each.before is None or each.after is None for each in numbers) else ""
+def _known(numbers: Iterable[Change]) -> list[tuple[float, float]]:
+    return [(each.before, each.after) for each in numbers if each.before is not None and each.after is not None]
+
+
+def _at_least(numbers: Sequence[Change]) -> str:
+    return " at least" if 0 < len(_known(numbers)) < len(numbers) else ""
 
 
 def _count(change: Change) -> Moved:
