@@ -121,3 +121,35 @@ def test_a_value_that_may_be_the_same_may_replace(name: Any, *, is_certain: bool
 def test_whether_a_property_differs(before: Any, after: Any, *, is_certain: bool) -> None:
     change = PropertyChange(steps=("A",), before=before, after=after)
     assert differs_for_certain(change) is is_certain
+
+
+GONE = "a group that is omitted is deleted with its nodes{} and all data on their volumes"
+
+
+@row_by_row(
+    "count, has_any, is_certain",
+    [
+        (1, "", True),
+        ("2", "", True),
+        ({"Ref": "Unknown"}, ", if it has any,", False),
+        ({"Fn::If": ["Maybe", 0, 2]}, ", if it has any,", False),
+        (None, ", if it has any,", False),
+    ],
+)
+def test_a_group_of_an_unknown_number_of_nodes_may_have_none(count: Any, has_any: str, *, is_certain: bool) -> None:
+    def of(*groups: dict[str, Any]) -> Assembly:
+        properties = {"InstanceGroups": [{"InstanceType": "ml.p5.48xlarge", **each} for each in groups]}
+        template = {**SECTIONS, "Resources": {"It": {"Type": "AWS::SageMaker::Cluster", "Properties": properties}}}
+        return Assembly(environment="", stacks=(Stack(name="prod", template=template),))
+
+    stays = {"InstanceGroupName": "a", "InstanceCount": 1}
+    goes = {"InstanceGroupName": "b", **({} if count is None else {"InstanceCount": count})}
+    report = review(of(stays, goes), of(stays), base_side=Side(label="a"), head_side=Side(label="b"))
+    (found,) = report.blast_radius.resources
+    assert (found.effect, found.is_certain) == (Effect.INTERRUPTED, is_certain)
+    # the group itself is deleted in any case
+    assert found.summary.startswith("Instance group b (")
+    assert found.summary.endswith(f") is deleted: {GONE.format(has_any)}.")
+    does = "Interrupts" if is_certain else "May interrupt"
+    assert report.verdict.sentence.startswith(f"{does} the nodes of 1 instance group.")
+    assert [each.kind.value for each in report.verdict.needs_approval][:1] == ["deletion"]

@@ -343,7 +343,8 @@ class _Review:
             whole = instance_group_effects.whole_groups(self.base, self.head, change, circumstances)
             for group, judged in whole:
                 subject = f"instance group {group.item}"
-                entry.findings.append(Found(group.steps, group.before, group.after, judged, subject))
+                found = Found(group.steps, group.before, group.after, judged, subject, is_certain=group.is_certain)
+                entry.findings.append(found)
             return
         subject = instance_group_effects.subject(resource_type, change)
         judged = judge(self.base, self.head, resource_type, change, circumstances)

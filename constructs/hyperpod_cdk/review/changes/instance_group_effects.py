@@ -9,7 +9,7 @@ from typing import Any
 from hyperpod_cdk.catalog import updates
 from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.catalog.updates import Circumstances
-from hyperpod_cdk.review.changes.circumstances import AUTOSCALED, CLUSTER, is_read
+from hyperpod_cdk.review.changes.circumstances import AUTOSCALED, CLUSTER, is_read, whole
 from hyperpod_cdk.review.changes.effects import GROUPS, RESTRICTED, Judged
 from hyperpod_cdk.review.model import Effect
 from hyperpod_cdk.templates.assembly import Assembly
@@ -21,11 +21,15 @@ _NAME = "InstanceGroupName"
 
 @dataclass(frozen=True)
 class WholeGroup:
-    """A group that is added or removed: its place, and its nodes as ``2 x ml.p5.48xlarge``."""
+    """A group that is added or removed: its place, and its nodes as ``2 x ml.p5.48xlarge``.
+
+    ``is_certain`` is whether the effect is: without nodes, a group that is removed interrupts nothing.
+    """
 
     steps: tuple[str, ...]
     before: str | None
     after: str | None
+    is_certain: bool = True
 
     @property
     def item(self) -> str:
@@ -64,7 +68,8 @@ def whole_groups(
             yield WholeGroup(steps, None, text), judged
         else:
             judged = _going(item, circumstances, is_restricted=is_restricted)
-            yield WholeGroup(steps, text, None), judged
+            is_counted = is_restricted or whole(item.get("InstanceCount")) is not None
+            yield WholeGroup(steps, text, None, is_certain=is_counted), judged
 
 
 def sent_as_none(before: Any, after: Any) -> Iterator[tuple[tuple[str, ...], Judged]]:
@@ -114,7 +119,8 @@ def _going(group: Mapping[str, Any], circumstances: Circumstances, *, is_restric
                 Effect.UNKNOWN, f"{reason}; whether it scales the cluster is known only at deployment", _SOURCE
             )
         return Judged(Effect.IN_PLACE, "UpdateCluster deletes the group, which has no nodes", _SOURCE)
-    reason = "a group that is omitted is deleted with its nodes and all data on their volumes"
+    its = "its nodes" if whole(group.get("InstanceCount")) is not None else "its nodes, if it has any,"
+    reason = f"a group that is omitted is deleted with {its} and all data on their volumes"
     return Judged(Effect.DELETED, reason, _SOURCE)
 
 

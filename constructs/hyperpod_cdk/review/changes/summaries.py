@@ -160,7 +160,9 @@ def _clause(finding: Found, *, holds_nodes: bool, is_made: bool) -> str:
     else:
         change = f" none -> {after}" if after else ""
     effect = finding.judged.effect
-    word = _WORDS[effect] if finding.is_certain else _MAY.get(effect, _WORDS[effect])
+    # a group that is omitted is deleted, also if it is unknown whether it has nodes
+    is_group = bool(finding.subject) and not path and effect is Effect.DELETED
+    word = _WORDS[effect] if finding.is_certain or is_group else _MAY.get(effect, _WORDS[effect])
     if effect is Effect.INTERRUPTED and not holds_nodes:
         word = "interrupts it" if finding.is_certain else "may interrupt it"
     return f"{subject}{path}{change} {word}"
