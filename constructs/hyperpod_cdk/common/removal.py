@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aws_cdk import CfnDeletionPolicy, CfnResource
+from aws_cdk import CfnResource, RemovalPolicy
 
 
 def goes_with_its_stack(*resources: CfnResource) -> None:
@@ -13,5 +13,6 @@ def goes_with_its_stack(*resources: CfnResource) -> None:
     the stack's events.
     """
     for resource in resources:
-        resource.cfn_options.deletion_policy = CfnDeletionPolicy.DELETE
-        resource.cfn_options.update_replace_policy = CfnDeletionPolicy.RETAIN
+        # `cfn_options` is an interface to Python: each of its two policies is three calls into Node.js
+        resource.apply_removal_policy(RemovalPolicy.RETAIN)
+        resource.apply_removal_policy(RemovalPolicy.DESTROY, apply_to_update_replace_policy=False)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from aws_cdk import CfnResource
-from constructs import IConstruct
+from constructs import IConstruct, Node
 
 
 def wait_for(resource: CfnResource, scopes: Sequence[IConstruct], *, beside: Sequence[IConstruct]) -> None:
@@ -13,15 +13,19 @@ def wait_for(resource: CfnResource, scopes: Sequence[IConstruct], *, beside: Seq
     # each word with a construct is a call into Node.js; jsii gives the same object for the same construct
     free = {id(each) for each in beside}
     around = {id(above) for each in beside for above in each.node.scopes} - free
-    outside = [each for each in scopes if free.isdisjoint(map(id, each.node.scopes))]
-    for scope in _without(outside, free, around):
-        scope.node.add_dependency(resource)
+    nodes = [(each, each.node) for each in scopes]
+    outside = [(each, node) for each, node in nodes if free.isdisjoint(map(id, node.scopes))]
+    for node in _without(outside, free, around):
+        node.add_dependency(resource)
 
 
-def _without(scopes: Sequence[IConstruct], free: set[int], around: set[int]) -> Iterator[IConstruct]:
-    """Yield ``scopes``, but what is ``around`` something free as its parts that are not."""
-    for scope in scopes:
+def _without(
+    scopes: Iterable[tuple[IConstruct, Node]], free: Collection[int], around: Collection[int]
+) -> Iterator[Node]:
+    """Yield the nodes of ``scopes``, but of what is ``around`` something free those of its parts that are not."""
+    for scope, node in scopes:
         if id(scope) in around:
-            yield from _without(scope.node.children, free, around)
+            parts = (each for each in node.children if id(each) not in free)
+            yield from _without(((each, each.node) for each in parts), free, around)
         elif id(scope) not in free:
-            yield scope
+            yield node

@@ -87,8 +87,10 @@ class TemplateChecks:
 
 def _assemblies(context: cdk.IPolicyValidationContext) -> Iterator[Assembly]:
     """Return the templates of each stage: no stage refers to resources of another."""
-    # every attribute is a call to Node.js
-    read = [(each.template_path, each.stack_construct_path, each.region) for each in context.stack_templates]
+    # of CDK's own context jsii would read the list twice, each time with four calls to Node.js for each stack
+    is_cdks = hasattr(context, "__jsii_ref__")
+    templates = jsii.get(context, "stackTemplates") if is_cdks else context.stack_templates
+    read = [(each.template_path, each.stack_construct_path, each.region) for each in templates]
     read.sort(key=lambda each: str(Path(each[0]).parent))
     for _, stage in groupby(read, key=lambda each: Path(each[0]).parent):
         # CDK's name for a stack without a name
