@@ -38,7 +38,17 @@ def test_no_test_pays_for_the_validation_of_cdk(project: Path) -> None:
     assert unflagged == [], "take tests.support.templates.app, or pass builtin_cloud_formation_validation=False"
 
 
+_TOKENS = re.compile(r"\bAws\.(PARTITION|REGION|ACCOUNT_ID)\b")
 _APP = re.compile(r"\bcdk\.App\(.*")
+
+
+def test_tokens_of_a_stack_are_read_in_one_place(project: Path) -> None:
+    """Each ``Aws.REGION`` is a call to Node.js, a thousand of them in an app of many environments."""
+    home = project / "constructs/hyperpod_cdk/common/stack_arns.py"
+    files = [file for folder in ("constructs", "stacks") for file in (project / folder).rglob("*.py")]
+    assert _TOKENS.findall(home.read_text(encoding="utf-8")) == ["PARTITION", "REGION", "ACCOUNT_ID"]
+    others = [file for file in files if file != home and _TOKENS.search(file.read_text(encoding="utf-8"))]
+    assert others == [], "take HERE of hyperpod_cdk.common.stack_arns"
 
 
 def test_all_is_exactly_what_can_be_imported() -> None:

@@ -13,6 +13,7 @@ from constructs import Construct
 from hyperpod_cdk import DeletionProtection, HyperPodChart
 from hyperpod_cdk.common.keys import encrypt_log_groups
 from hyperpod_cdk.common.selection import resources_of
+from hyperpod_cdk.common.stack_arns import HERE
 from hyperpod_cdk.config import Environment
 from hyperpod_cdk.config.environment import FOUNDATION, HYPERPOD, OBSERVABILITY, PLATFORM, STORAGE
 from hyperpod_cdk_stacks.foundation import FoundationStack
@@ -188,6 +189,6 @@ class HyperPodEnvironment(cdk.Stage):
     def _boundary(self, name_or_arn: str) -> iam.IManagedPolicy:
         arn = name_or_arn
         if not arn.startswith("arn:"):
-            arn = f"arn:{cdk.Aws.PARTITION}:iam::{self.account}:policy/{name_or_arn}"
+            arn = f"arn:{HERE.partition}:iam::{self.account}:policy/{name_or_arn}"
         # an imported policy must be in a stack; its ARN is the same in all of them
         return iam.ManagedPolicy.from_managed_policy_arn(self.foundation, "PermissionsBoundary", arn)

@@ -22,6 +22,7 @@ from hyperpod_cdk import (
     NodeExecutionRole,
     QuotaGate,
 )
+from hyperpod_cdk.common.stack_arns import HERE, id_of
 from hyperpod_cdk.config import Environment, judged_by, lustre_clients
 from hyperpod_cdk.config.encryption import key_arn
 from hyperpod_cdk.config.environment import FOUNDATION, STACKS
@@ -266,22 +267,20 @@ class FoundationStack(cdk.Stack):
         keys = (self.volume_key, self.log_key)
         export_always(
             self,
-            network.vpc.vpc_id,
-            *(subnet.subnet_id for subnet in network.node_subnets.values()),
-            self.network.security_group.security_group_id,
+            id_of(network.vpc, "vpc_id"),
+            *(id_of(subnet, "subnet_id") for subnet in network.node_subnets.values()),
+            id_of(self.network.security_group, "security_group_id"),
             self.cluster.cluster_name,
             self.execution_role.role.role_arn,
             bucket.bucket_name,
             bucket.bucket_arn,
-            self.protection.function.attr_arn,
+            self.protection.service_token,
             *(key.key.key_arn for key in keys if key is not None),
-            *([bucket.encryption_key.key_arn] if bucket.encryption_key is not None else []),
-        )
-        if self.cluster.kubectl_provider is not None:
-            export_always(self, self.cluster.kubectl_provider.service_token)
-        if isinstance(self.control_plane, ControlPlane):
+            *([key.key_arn] if (key := bucket.encryption_key) is not None else []),
+            *([kubectl.service_token] if (kubectl := self.cluster.kubectl_provider) is not None else []),
             # the issuer of the cluster, which remains if the provider is removed with the operator that needs it
-            export_always(self, self.control_plane.issuer_url)
+            *([self.control_plane.issuer_url] if isinstance(self.control_plane, ControlPlane) else []),
+        )
         if self._environment.hyperpod.lifecycle.existing_bucket is not None:
             self._go_on_exporting_the_own_bucket()
 
@@ -291,7 +290,7 @@ class FoundationStack(cdk.Stack):
         The bucket remains if ``existing_bucket`` replaces it, and its name contains the stack's ID.
         """
         name = bucket_name(self._environment.name)
-        for output, value in ((_BUCKET_NAME, name), (_BUCKET_ARN, f"arn:{cdk.Aws.PARTITION}:s3:::{name}")):
+        for output, value in ((_BUCKET_NAME, name), (_BUCKET_ARN, f"arn:{HERE.partition}:s3:::{name}")):
             cdk.CfnOutput(self, output, value=value, export_name=f"{self.stack_name}:{output}")
 
     @property
@@ -303,7 +302,7 @@ class FoundationStack(cdk.Stack):
         found = self.control_plane.oidc_provider
         if found is None or isinstance(self.control_plane, ExistingControlPlane):
             return found
-        arn = f"arn:{cdk.Aws.PARTITION}:iam::{cdk.Aws.ACCOUNT_ID}:oidc-provider/{found.issuer}"
+        arn = f"arn:{HERE.partition}:iam::{HERE.account}:oidc-provider/{found.issuer}"
         return OidcProvider(arn=arn, issuer_url=found.issuer_url)
 
 

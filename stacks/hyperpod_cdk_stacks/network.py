@@ -10,6 +10,7 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import DependencyGroup, IConstruct, IDependable
 
 from hyperpod_cdk import EfaSecurityGroup, ExistingNetwork, InterfaceEndpoints, Network
+from hyperpod_cdk.common.stack_arns import id_of
 from hyperpod_cdk.config import Environment
 from hyperpod_cdk.config.endpoints import interface_endpoints
 
@@ -45,7 +46,7 @@ class NetworkParts:
     def node_security_groups(self) -> Sequence[ec2.ISecurityGroup]:
         """Return the security groups of every node, without duplicates."""
         groups = [self.security_group, *([self.eks_security_group] if self.eks_security_group else [])]
-        return list({group.security_group_id: group for group in groups}.values())
+        return list({id_of(group, "security_group_id"): group for group in groups}.values())
 
 
 def network_parts(stack: cdk.Stack, environment: Environment) -> NetworkParts:

@@ -47,14 +47,16 @@ def acknowledge(scope: IConstruct, reasons: Mapping[str, str]) -> None:
 
 def acknowledge_kubectl_provider(provider: IConstruct, *, role: IConstruct | None = None) -> None:
     """Answer for the functions with which CDK talks to a cluster; ``role`` is the handler's where CDK made none."""
-    handler = provider.node.find_child("Handler")
-    framework = provider.node.find_child("Provider").node.find_child("framework-onEvent")
+    node = provider.node
+    handler = node.find_child("Handler")
+    framework = node.find_child("Provider").node.find_child("framework-onEvent")
+    handler_resource = _resource(handler)
     stack = Stack.of(provider)
     reasons = {
         **_lambda_policies("AWSLambdaBasicExecutionRole", "AWSLambdaVPCAccessExecutionRole"),
         **_asset_access(stack),
         "AwsSolutions-L1": _RUNTIME,
-        RESOURCE.format(f"<{_logical_id(stack, _resource(handler))}.Arn>:*"): (
+        RESOURCE.format(f"<{_logical_id(stack, handler_resource)}.Arn>:*"): (
             "CDK's provider calls any version of its handler"
         ),
     }
@@ -67,9 +69,9 @@ def acknowledge_kubectl_provider(provider: IConstruct, *, role: IConstruct | Non
     else:
         acknowledge(role, _asset_access(stack))
     acknowledge(provider, reasons)
-    for function in (handler, framework):
-        ignore_in_template(_resource(function), {"W3005": _REDUNDANT})
-        ignore_in_checkov(_resource(function), {**_DEPLOYMENT_FUNCTION, **_CDK_VARIABLES})
+    for function, resource in ((handler, handler_resource), (framework, _resource(framework))):
+        ignore_in_template(resource, {"W3005": _REDUNDANT})
+        ignore_in_checkov(resource, {**_DEPLOYMENT_FUNCTION, **_CDK_VARIABLES})
         for each in function.node.find_all():
             if isinstance(each, logs.CfnLogGroup):
                 acknowledge_log_group(each)
@@ -96,20 +98,24 @@ def acknowledge_bucket_deployment(deployment: s3_deployment.BucketDeployment, *,
             "AwsSolutions-L1": _RUNTIME,
         },
     )
-    ignore_in_template(_resource(function), {"W3005": _REDUNDANT})
-    ignore_in_checkov(_resource(function), {**_DEPLOYMENT_FUNCTION, **_NO_VPC, **_CDK_VARIABLES})
+    resource = _resource(function)
+    ignore_in_template(resource, {"W3005": _REDUNDANT})
+    ignore_in_checkov(resource, {**_DEPLOYMENT_FUNCTION, **_NO_VPC, **_CDK_VARIABLES})
 
 
 def acknowledge_handler_function(function: lambda_.CfnFunction) -> None:
-    """Answer for a function of ours that serves a custom resource."""
-    ignore_in_checkov(function, {**_DEPLOYMENT_FUNCTION, **_NO_VPC})
+    """Answer for a function of ours, just made, that serves a custom resource."""
+    ignore_in_checkov(function, {**_DEPLOYMENT_FUNCTION, **_NO_VPC}, is_new=True)
 
 
-def acknowledge_log_group(group: logs.CfnLogGroup | logs.LogGroup) -> None:
-    """Answer for a log group without a KMS key; ``keys.encrypt_log_groups`` takes the answer back."""
+def acknowledge_log_group(group: logs.CfnLogGroup | logs.LogGroup, *, is_new: bool = False) -> None:
+    """Answer for a log group without a KMS key; ``keys.encrypt_log_groups`` takes the answer back.
+
+    ``is_new``: as for ``ignore_in_checkov``.
+    """
     resource = group if isinstance(group, logs.CfnLogGroup) else cast("logs.CfnLogGroup", _resource(group))
     own = "CloudWatch Logs encrypts what it keeps with a key of its own; encryption.logs is for another"
-    ignore_in_checkov(resource, {_LOG_KEY: own})
+    ignore_in_checkov(resource, {_LOG_KEY: own}, is_new=is_new)
 
 
 def withdraw_log_group(group: logs.CfnLogGroup) -> None:
@@ -163,9 +169,14 @@ def ignore_in_template(resource: CfnResource, rules: Mapping[str, str]) -> None:
     acknowledge(resource, {f"hyperpod-cdk::{rule}": reason for rule, reason in rules.items()})
 
 
-def ignore_in_checkov(resource: CfnResource, checks: Mapping[str, str]) -> None:
-    """Tell checkov, in the template, which of its checks do not apply to a resource and why."""
-    reasons = {**{each["id"]: each["comment"] for each in _skipped(resource)}, **checks}
+def ignore_in_checkov(resource: CfnResource, checks: Mapping[str, str], *, is_new: bool = False) -> None:
+    """Tell checkov, in the template, which of its checks do not apply to a resource and why.
+
+    Earlier answers stay. ``is_new``: whether the resource cannot have any, as the caller has just made it; saves the
+    call into Node.js that reads them.
+    """
+    earlier = [] if is_new else _skipped(resource)
+    reasons = {**{each["id"]: each["comment"] for each in earlier}, **checks}
     skip = [{"id": check, "comment": reason} for check, reason in sorted(reasons.items())]
     resource.add_metadata("checkov", {"skip": skip})
 
@@ -188,7 +199,7 @@ def _lambda_policies(*names: str) -> dict[str, str]:
 
 
 def _asset_access(stack: Stack) -> dict[str, str]:
-    account, region = stack.resolve(stack.account), stack.resolve(stack.region)
+    account, region = stack.resolve([stack.account, stack.region])
     actions = ("s3:GetBucket*", "s3:GetObject*", "s3:List*")
     bucket = f"arn:<AWS::Partition>:s3:::cdk-hnb659fds-assets-{_spelt(account)}-{_spelt(region)}/*"
     return {**{ACTION.format(action): _ASSETS for action in actions}, RESOURCE.format(bucket): _ASSETS}

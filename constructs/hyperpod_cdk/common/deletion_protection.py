@@ -85,6 +85,12 @@ class DeletionProtectionFunction(Construct):
             timeout_seconds=_TIMEOUT_SECONDS,
             memory_mib=512,
         )
+        self._service_token = self.function.attr_arn
+
+    @property
+    def service_token(self) -> str:
+        """The function's ARN, for the resources that it serves; a token."""
+        return self._service_token
 
 
 @judged()
@@ -122,7 +128,7 @@ class DeletionProtection(Construct):
         eks_cluster_name: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
-        stack = cdk.Stack.of(self).stack_name
+        stack = (scope if isinstance(scope, cdk.Stack) else cdk.Stack.of(scope)).stack_name
         if stack not in function.stack_names:
             raise ValueError(
                 f"function: must have a right to the stack {stack}, got one for {', '.join(function.stack_names)}; "
@@ -134,7 +140,7 @@ class DeletionProtection(Construct):
                 f"where that is {function.eks_cluster_name!r}; give both the same"
             )
         properties: dict[str, Any] = {
-            "ServiceToken": function.function.attr_arn,
+            "ServiceToken": function.service_token,
             "ServiceTimeout": _TIMEOUT_SECONDS,
             "Enabled": enabled,
         }

@@ -85,5 +85,5 @@ def handler_function(
         logging_config=lambda_.CfnFunction.LoggingConfigProperty(log_group=log_group.ref),
     )
     acknowledge_handler_function(function)
-    acknowledge_log_group(log_group)
+    acknowledge_log_group(log_group, is_new=True)
     return function

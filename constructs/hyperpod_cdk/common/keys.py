@@ -17,7 +17,7 @@ from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import withdraw_log_group
 from hyperpod_cdk.common.log_settings import SETTINGS, LogSettings
 from hyperpod_cdk.common.selection import resources_of
-from hyperpod_cdk.common.stack_arns import arn_here
+from hyperpod_cdk.common.stack_arns import HERE, arn_here
 from hyperpod_cdk.config.argument_types import judged
 
 
@@ -89,7 +89,7 @@ class EncryptionKey(Construct):
         groups = arn_here("logs", "log-group:*")
         self._allow(
             sorted(arns.LOGS_KEY_ACTIONS),
-            iam.ServicePrincipal(f"logs.{Aws.REGION}.{Aws.URL_SUFFIX}"),
+            iam.ServicePrincipal(f"logs.{HERE.region}.{Aws.URL_SUFFIX}"),
             {"ArnLike": {"kms:EncryptionContext:aws:logs:arn": groups}},
         )
 
@@ -100,7 +100,7 @@ class EncryptionKey(Construct):
         condition on one.
         """
         for role_arn in role_arns:
-            service = {"StringEquals": {"kms:ViaService": f"sagemaker.{Aws.REGION}.amazonaws.com"}}
+            service = {"StringEquals": {"kms:ViaService": f"sagemaker.{HERE.region}.amazonaws.com"}}
             principal = iam.ArnPrincipal(role_arn)
             # without the condition, who can act as the role could hand the key on to anybody
             self._allow(["kms:CreateGrant"], principal, {**service, "Bool": {"kms:GrantIsForAWSResource": "true"}})
@@ -113,7 +113,7 @@ class EncryptionKey(Construct):
         """
         for service in services:
             principal = iam.ServicePrincipal(notifications.principal(service))
-            self._allow(arns.TOPIC_KEY_ACTIONS, principal, {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}})
+            self._allow(arns.TOPIC_KEY_ACTIONS, principal, {"StringEquals": {"aws:SourceAccount": HERE.account}})
 
     def _allow(self, actions: Sequence[str], principal: object, conditions: dict[str, Any]) -> None:
         self.key.add_to_resource_policy(

@@ -20,7 +20,7 @@ from hyperpod_cdk.catalog.rules import Pattern
 from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, RESOURCE, acknowledge
 from hyperpod_cdk.common.manifests import answer_in_time, refuse_without_kubectl
-from hyperpod_cdk.common.stack_arns import arn_of_aws
+from hyperpod_cdk.common.stack_arns import HERE, arn_of_aws
 from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import is_token, refuse, refuse_unlike
 from hyperpod_cdk.config.checkpointing import CheckpointAccount
@@ -160,6 +160,7 @@ class WebhookReady(Construct):
         refuse(CheckpointAccount, namespace=namespace)
         refuse_unlike(DEPLOYMENT_NAME, deployments=deployments)
         refuse_without_kubectl(self, cluster)
+        timeout = cdk.Duration.seconds(_WEBHOOK_SECONDS)
         for name in deployments:
             value = eks.KubernetesObjectValue(
                 self,
@@ -169,7 +170,7 @@ class WebhookReady(Construct):
                 object_name=name,
                 object_namespace=namespace,
                 json_path=".status.availableReplicas",
-                timeout=cdk.Duration.seconds(_WEBHOOK_SECONDS),
+                timeout=timeout,
             )
             value.node.add_dependency(addon)
         answer_in_time(self)
@@ -296,7 +297,7 @@ class EbsCsiDriver(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         row = addons.row(addons.EBS_CSI_DRIVER)
-        place = {"partition": cdk.Aws.PARTITION, "region": cdk.Aws.REGION, "account": cdk.Aws.ACCOUNT_ID}
+        place = {"partition": HERE.partition, "region": HERE.region, "account": HERE.account}
         pods = PodRole(
             self,
             "Pods",

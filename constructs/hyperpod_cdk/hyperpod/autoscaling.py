@@ -17,7 +17,7 @@ from hyperpod_cdk.catalog.arns import KMS_KEY_ARN
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.common.handler_functions import document, handler_function, handler_role
 from hyperpod_cdk.common.removal import goes_with_its_stack
-from hyperpod_cdk.common.stack_arns import arn_here
+from hyperpod_cdk.common.stack_arns import HERE, arn_here
 from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import refuse_unlike
 
@@ -158,7 +158,7 @@ def _rights(key_arns: Sequence[str]) -> list[dict[str, Any]]:
     ]
     if key_arns:
         keys = list(key_arns)
-        through = {"StringEquals": {"kms:ViaService": f"sagemaker.{cdk.Aws.REGION}.{cdk.Aws.URL_SUFFIX}"}}
+        through = {"StringEquals": {"kms:ViaService": f"sagemaker.{HERE.region}.{cdk.Aws.URL_SUFFIX}"}}
         rights += [
             {
                 "Action": ["kms:CreateGrant"],

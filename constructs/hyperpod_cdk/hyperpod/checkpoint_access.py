@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from aws_cdk import Aws, Stack
+from aws_cdk import Stack
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from constructs import Construct
@@ -15,7 +15,7 @@ from hyperpod_cdk.catalog.arns import OBJECT_KEY_ACTIONS
 from hyperpod_cdk.catalog.rules import repeated_problem
 from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
-from hyperpod_cdk.common.stack_arns import arn_here
+from hyperpod_cdk.common.stack_arns import HERE, arn_here
 from hyperpod_cdk.config import checkpointing as fields
 from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import is_token, refuse
@@ -153,7 +153,7 @@ def _statements(places: Sequence[tuple[str, str]], keys: Sequence[str]) -> Itera
 
 
 def _bucket(name: str) -> str:
-    return f"arn:{Aws.PARTITION}:s3:::{name}"
+    return f"arn:{HERE.partition}:s3:::{name}"
 
 
 def _allow(sid: str, actions: Sequence[str], resources: Sequence[str]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from hyperpod_cdk.catalog.rules import same_name_problem
 from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import acknowledge, ignore_in_template
 from hyperpod_cdk.common.removal import goes_with_its_stack
+from hyperpod_cdk.common.stack_arns import id_of
 from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import is_token, problems, refuse_for, unlike
 from hyperpod_cdk.config.environment import Environment
@@ -172,8 +173,8 @@ class HyperPodCluster(Construct):
                 eks=cfn.ClusterOrchestratorEksConfigProperty(cluster_arn=eks_cluster_arn)
             ),
             vpc_config=cfn.VpcConfigProperty(
-                subnets=[subnet.subnet_id for subnet in vpc_subnets],
-                security_group_ids=[group.security_group_id for group in security_groups],
+                subnets=[id_of(subnet, "subnet_id") for subnet in vpc_subnets],
+                security_group_ids=[id_of(group, "security_group_id") for group in security_groups],
             ),
             instance_groups=[
                 group.cloudformation(execution_role_arn=role_arn, lifecycle_source_s3_uri=source_s3_uri)

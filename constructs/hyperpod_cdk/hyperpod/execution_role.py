@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
-from aws_cdk import Aws
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -18,7 +17,7 @@ from hyperpod_cdk.catalog.hyperpod import SERVICE_PRINCIPAL
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY as MANAGED
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge, all_objects
 from hyperpod_cdk.common.removal import goes_with_its_stack
-from hyperpod_cdk.common.stack_arns import ANY_ACCOUNT, ec2_arn
+from hyperpod_cdk.common.stack_arns import ANY_ACCOUNT, HERE, ec2_arn, id_of
 from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import refuse_unlike
 
@@ -125,12 +124,12 @@ class NodeExecutionRole(Construct):
             description="HyperPod nodes",
         )
         bucket_key = bucket.encryption_key
-        vpc_arn = ec2_arn("vpc", vpc.vpc_id)
+        vpc_arn = ec2_arn("vpc", id_of(vpc, "vpc_id"))
         places = [
-            *(ec2_arn("subnet", each) for each in _unique(subnet.subnet_id for subnet in subnets)),
+            *(ec2_arn("subnet", each) for each in _unique(id_of(each, "subnet_id") for each in subnets)),
             *(
                 ec2_arn("security-group", each)
-                for each in _unique(group.security_group_id for group in security_groups)
+                for each in _unique(id_of(group, "security_group_id") for group in security_groups)
             ),
         ]
         self._policy = iam.CfnManagedPolicy(
@@ -203,8 +202,8 @@ def _statements(
     volume_key_arn: str | None,
 ) -> list[dict[str, Any]]:
     # nodes are not among the account's instances: they run in an AWS account, whose ID is unknown
-    instances = f"arn:{Aws.PARTITION}:ec2:{Aws.REGION}:*:instance/*"
-    interfaces = f"arn:{Aws.PARTITION}:ec2:{Aws.REGION}:{Aws.ACCOUNT_ID}:network-interface/*"
+    instances = f"arn:{HERE.partition}:ec2:{HERE.region}:*:instance/*"
+    interfaces = f"arn:{HERE.partition}:ec2:{HERE.region}:{HERE.account}:network-interface/*"
     in_vpc = {"ArnEquals": {"ec2:Vpc": vpc_arn}}
     statements = [
         _allow("Places", ["ec2:CreateNetworkInterface", "ec2:ModifyNetworkInterfaceAttribute"], places),
@@ -213,7 +212,7 @@ def _statements(
         _allow("Instances", _INSTANCE_SIDE, [instances]),
         _allow("Unscoped", _UNSCOPED_ACTIONS, ["*"]),
         # images of add-ons are in AWS's accounts, whose IDs differ by region
-        _allow("Images", _IMAGE_ACTIONS, [f"arn:{Aws.PARTITION}:ecr:*:*:repository/*"]),
+        _allow("Images", _IMAGE_ACTIONS, [f"arn:{HERE.partition}:ecr:*:*:repository/*"]),
         _allow("PodIdentities", ["eks-auth:AssumeRoleForPodIdentity"], [eks_cluster_arn]),
         _allow("ListScripts", ["s3:ListBucket"], [bucket_arn]),
         _allow("GetScripts", ["s3:GetObject"], [f"{bucket_arn}/*"]),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
-from weakref import WeakKeyDictionary
 
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_sagemaker as sagemaker
@@ -14,6 +13,7 @@ from hyperpod_cdk.catalog import arns, hyperpod, regions
 from hyperpod_cdk.catalog import instance_groups as rules
 from hyperpod_cdk.catalog import instance_types as catalog
 from hyperpod_cdk.catalog.sentences import in_python
+from hyperpod_cdk.common.stack_arns import id_of
 from hyperpod_cdk.config import instance_group as fields
 from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import (
@@ -323,8 +323,8 @@ class InstanceGroup:
             override_vpc_config=None
             if self.cluster_network
             else cfn.VpcConfigProperty(
-                security_group_ids=[_id_of(group, "security_group_id") for group in self.security_groups],
-                subnets=[_id_of(self.subnet, "subnet_id")],
+                security_group_ids=[id_of(group, "security_group_id") for group in self.security_groups],
+                subnets=[id_of(self.subnet, "subnet_id")],
             ),
             instance_storage_configs=list(self._volumes()) or None,
             network_interface=cfn.ClusterNetworkInterfaceProperty(
@@ -486,16 +486,6 @@ def _below(place: DataPath, found: Iterator[Flaw]) -> Iterator[Flaw]:
 def in_lines(found: Iterable[Flaw]) -> Iterator[str]:
     """Write each sentence after its place, in the words of a caller in Python."""
     return (f"{written(place)} {in_python(problem)}" for place, problem in found)
-
-
-_IDS: WeakKeyDictionary[ec2.ISubnet | ec2.ISecurityGroup, str] = WeakKeyDictionary()
-
-
-def _id_of(named: ec2.ISubnet | ec2.ISecurityGroup, attribute: Literal["subnet_id", "security_group_id"]) -> str:
-    """Return the ID, which never changes: many groups share a few, and each query is a call into Node.js."""
-    if named not in _IDS:
-        _IDS[named] = getattr(named, attribute)
-    return _IDS[named]
 
 
 def _kubernetes(

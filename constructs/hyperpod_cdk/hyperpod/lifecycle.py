@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import cast
 
-from aws_cdk import Aws, Names, RemovalPolicy
+from aws_cdk import Names, RemovalPolicy
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
@@ -22,6 +22,7 @@ from hyperpod_cdk.catalog.s3_places import BUCKET_NAME_MAXIMUM
 from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import acknowledge_bucket_deployment, acknowledge_log_group, ignore_in_checkov
 from hyperpod_cdk.common.physical_names import STACK_PART_LENGTH, stack_part
+from hyperpod_cdk.common.stack_arns import HERE
 from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import refuse, unknown_type_problem
 from hyperpod_cdk.config.lifecycle import ExistingBucket
@@ -170,7 +171,7 @@ class LifecycleScripts(Construct):
             retention=logs.RetentionDays.ONE_MONTH,
             removal_policy=RemovalPolicy.RETAIN,
         )
-        acknowledge_log_group(upload_logs)
+        acknowledge_log_group(upload_logs, is_new=True)
         self._deployment = s3_deployment.BucketDeployment(
             self,
             "Upload",
@@ -259,7 +260,7 @@ def bucket_name(label: str) -> str:
     ``label`` is lower-cased, without characters that S3 refuses, and shortened so that the name fits in every region.
     """
     word = _bucket_word(label)
-    return f"{hyperpod.LIFECYCLE_BUCKET_PREFIX}{word}-{stack_part()}-{Aws.ACCOUNT_ID}-{Aws.REGION}"
+    return f"{hyperpod.LIFECYCLE_BUCKET_PREFIX}{word}-{stack_part()}-{HERE.account}-{HERE.region}"
 
 
 def _bucket_word(label: str) -> str:

@@ -15,7 +15,7 @@ from hyperpod_cdk.catalog import hyperpod, notifications
 from hyperpod_cdk.common.acknowledgments import acknowledge_log_group
 from hyperpod_cdk.common.log_settings import check_retention
 from hyperpod_cdk.common.physical_names import stack_part
-from hyperpod_cdk.common.stack_arns import arn_here
+from hyperpod_cdk.common.stack_arns import HERE, arn_here
 from hyperpod_cdk.config import wanted_alarms
 from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import refuse, refuse_unlike
@@ -98,7 +98,7 @@ class NodeEvents(Construct):
             resource_policy_document=_log_policy(f"{_log_group_arn(group_name)}:*", _rule_arn(rule_name or "*")),
         )
         self.log_group.apply_removal_policy(cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
-        acknowledge_log_group(self.log_group)
+        acknowledge_log_group(self.log_group, is_new=True)
         self.rule: events.CfnRule = events.CfnRule(
             self,
             "Rule",
@@ -128,7 +128,7 @@ class NodeEvents(Construct):
             for metric, pattern in _PATTERNS.items()
         }
         # a message needs more than the link to the log group in the console
-        look = f": aws logs tail {self.log_group.ref} --since 1h --region {cdk.Aws.REGION}" if alarm_actions else ""
+        look = f": aws logs tail {self.log_group.ref} --since 1h --region {HERE.region}" if alarm_actions else ""
         self.alarm: cloudwatch.CfnAlarm = cloudwatch.CfnAlarm(
             self,
             "Alarm",
@@ -187,7 +187,7 @@ def _log_policy(resource: str, rule_arn: str) -> dict[str, Any]:
 
 
 def _dashboard(namespace: str, log_group_name: str) -> dict[str, Any]:
-    region = cdk.Aws.REGION
+    region = HERE.region
     query = (
         f"SOURCE '{log_group_name}' | fields @timestamp, detail.EventDetails.InstanceGroupName, "
         "coalesce(detail.EventDetails.InstanceId, detail.InstanceId) as instance, "

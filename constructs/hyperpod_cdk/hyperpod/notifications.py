@@ -28,7 +28,7 @@ from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import ACTION, RESOURCE, acknowledge, ignore_in_checkov
 from hyperpod_cdk.common.handler_functions import document, handler_function, handler_role
 from hyperpod_cdk.common.keys import EncryptionKey
-from hyperpod_cdk.common.stack_arns import arn_here, arn_of_aws
+from hyperpod_cdk.common.stack_arns import HERE, arn_here, arn_of_aws
 from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import is_token, refuse, refuse_unknown_types, refuse_unlike
 from hyperpod_cdk.config.environment import Environment
@@ -266,7 +266,7 @@ class Notifications(Construct):
             self._key.allow_publishers(*facts.publishers(has_budget=self._has_budget))
             topic.kms_master_key_id = self._key.key.key_arn
         alarms = arn_here("cloudwatch", f"alarm:{self._alarm_name('*')}")
-        budgets = f"arn:{cdk.Aws.PARTITION}:budgets::{cdk.Aws.ACCOUNT_ID}:*"
+        budgets = f"arn:{HERE.partition}:budgets::{HERE.account}:*"
         sns.CfnTopicPolicy(
             self,
             "TopicPolicy",

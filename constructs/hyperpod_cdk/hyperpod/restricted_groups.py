@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from aws_cdk import Aws
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
@@ -18,6 +17,7 @@ from hyperpod_cdk.catalog import instance_types as catalog
 from hyperpod_cdk.catalog.arns import OBJECT_KEY_ACTIONS
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.common.removal import goes_with_its_stack
+from hyperpod_cdk.common.stack_arns import HERE
 from hyperpod_cdk.config import restricted_group as fields
 from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import flaws, for_rules, is_token, refuse, refuse_for, refuse_unlike
@@ -306,7 +306,7 @@ class RestrictedGroup:
 def _statements(
     inputs: Sequence[str], outputs: Sequence[str], keys: Sequence[str], *, reward_functions: bool
 ) -> Iterator[dict[str, Any]]:
-    here = f"{Aws.REGION}:{Aws.ACCOUNT_ID}"
+    here = f"{HERE.region}:{HERE.account}"
     buckets = [*inputs, *outputs]
     if buckets:
         yield _allow("ListData", _READ, [_bucket(name) for name in buckets])
@@ -317,14 +317,14 @@ def _statements(
     if keys:
         yield _allow("Keys", OBJECT_KEY_ACTIONS, keys)
     if reward_functions:
-        functions = f"arn:{Aws.PARTITION}:lambda:{here}:function:*SageMaker*"
+        functions = f"arn:{HERE.partition}:lambda:{here}:function:*SageMaker*"
         yield _allow("RewardFunctions", ["lambda:InvokeFunction"], [functions])
-        queues = f"arn:{Aws.PARTITION}:sqs:{here}:*SageMaker*"
+        queues = f"arn:{HERE.partition}:sqs:{here}:*SageMaker*"
         yield _allow("RewardQueues", ["sqs:DeleteMessage", "sqs:ReceiveMessage", "sqs:SendMessage"], [queues])
 
 
 def _bucket(name: str) -> str:
-    return f"arn:{Aws.PARTITION}:s3:::{name}"
+    return f"arn:{HERE.partition}:s3:::{name}"
 
 
 def _allow(sid: str, actions: Sequence[str], resources: Sequence[str]) -> dict[str, Any]:

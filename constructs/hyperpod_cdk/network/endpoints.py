@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from aws_cdk import Aws, CfnTag, Stack, Token
+from aws_cdk import CfnTag, Stack, Token
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct, DependencyGroup, IDependable
 
@@ -13,6 +13,7 @@ from hyperpod_cdk.catalog import network as rules
 from hyperpod_cdk.catalog import tags
 from hyperpod_cdk.catalog.rules import repeated_problem
 from hyperpod_cdk.catalog.sentences import in_python
+from hyperpod_cdk.common.stack_arns import HERE, id_of
 from hyperpod_cdk.config import network as fields
 from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import is_token, refuse
@@ -68,10 +69,10 @@ class InterfaceEndpoints(Construct):
         group = ec2.CfnSecurityGroup(
             self,
             "Group",
-            vpc_id=vpc.vpc_id,
+            vpc_id=id_of(vpc, "vpc_id"),
             group_description="Interface endpoints of AWS services, HTTPS from the VPC",
             security_group_ingress=[
-                *(_https(source_security_group_id=client.security_group_id) for client in clients),
+                *(_https(source_security_group_id=id_of(client, "security_group_id")) for client in clients),
                 *(_https(cidr_ip=cidr) for cidr in client_cidrs),
             ],
             # endpoints answer and never call; without its own rule EC2 would allow all outbound traffic of the group
@@ -91,7 +92,7 @@ class InterfaceEndpoints(Construct):
             ec2.CfnVPCEndpoint(
                 self,
                 _suffix(service),
-                vpc_id=vpc.vpc_id,
+                vpc_id=id_of(vpc, "vpc_id"),
                 service_name=_name(service, region),
                 vpc_endpoint_type="Interface",
                 private_dns_enabled=True,
@@ -128,7 +129,7 @@ def _suffix(service: str) -> str:
 
 def _name(service: str, region: str) -> str:
     known = "" if Token.is_unresolved(region) else region
-    return f"{rules.endpoint_service_prefix(service, region=known)}.{Aws.REGION}.{service}"
+    return f"{rules.endpoint_service_prefix(service, region=known)}.{HERE.region}.{service}"
 
 
 def _check(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import jsii
-from aws_cdk import Aws, CfnResource, CfnTag, IStableStringProducer, Lazy, RemovalPolicy, Stack
+from aws_cdk import CfnResource, CfnTag, IStableStringProducer, Lazy, RemovalPolicy, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
@@ -19,6 +19,7 @@ from hyperpod_cdk.catalog.network import GROUP_DESCRIPTION
 from hyperpod_cdk.catalog.rules import repeated, repeated_problem
 from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import acknowledge_log_group
+from hyperpod_cdk.common.stack_arns import HERE, id_of
 from hyperpod_cdk.config import network as fields
 from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import is_token, refuse, refuse_unlike
@@ -168,7 +169,7 @@ class Network(Construct):
             self,
             "S3Endpoint",
             vpc_id=self._vpc_id,
-            service_name=f"com.amazonaws.{Aws.REGION}.s3",
+            service_name=f"com.amazonaws.{HERE.region}.s3",
             vpc_endpoint_type="Gateway",
             route_table_ids=[subnet.route_table_id for subnet in private],
         )
@@ -331,7 +332,7 @@ class Network(Construct):
     def _flow_logs(self) -> None:
         group = logs.CfnLogGroup(self, "FlowLogGroup", retention_in_days=90)
         group.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
-        acknowledge_log_group(group)
+        acknowledge_log_group(group, is_new=True)
         role = iam.CfnRole(
             self,
             "FlowLogRole",
@@ -469,7 +470,7 @@ class EfaSecurityGroup(Construct):
         group = ec2.CfnSecurityGroup(
             self,
             "Group",
-            vpc_id=vpc.vpc_id,
+            vpc_id=id_of(vpc, "vpc_id"),
             group_description=description,
             security_group_egress=[
                 ec2.CfnSecurityGroup.EgressProperty(
@@ -675,9 +676,9 @@ def _flow_log_trust() -> Mapping[str, object]:
                 "Principal": {"Service": "vpc-flow-logs.amazonaws.com"},
                 "Action": "sts:AssumeRole",
                 "Condition": {
-                    "StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID},
+                    "StringEquals": {"aws:SourceAccount": HERE.account},
                     "ArnLike": {
-                        "aws:SourceArn": f"arn:{Aws.PARTITION}:ec2:{Aws.REGION}:{Aws.ACCOUNT_ID}:vpc-flow-log/*"
+                        "aws:SourceArn": f"arn:{HERE.partition}:ec2:{HERE.region}:{HERE.account}:vpc-flow-log/*"
                     },
                 },
             }

@@ -9,6 +9,7 @@ from constructs import Construct
 
 from hyperpod_cdk.catalog import operators
 from hyperpod_cdk.common.handler_functions import handler_function, handler_role
+from hyperpod_cdk.common.stack_arns import HERE
 from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import is_token, refuse, refuse_unlike
 from hyperpod_cdk.config.hyperpod import HyperPod
@@ -67,7 +68,7 @@ class GrafanaDashboards(Construct):
                 "WorkspaceId": _workspace_id(grafana_workspace_arn),
                 "PrometheusUrl": prometheus_endpoint or workspace_endpoint(prometheus_workspace_arn),
                 "ClusterName": cluster_name,
-                "Region": cdk.Aws.REGION,
+                "Region": HERE.region,
                 # the function runs again if they change
                 "Dashboards": dashboards.digest(),
             },

@@ -20,9 +20,9 @@ from hyperpod_cdk.catalog.rules import slug
 from hyperpod_cdk.catalog.s3_places import BUCKET_NAME_MAXIMUM
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, RESOURCE, acknowledge, ignore_in_checkov
 from hyperpod_cdk.common.physical_names import STACK_PART_LENGTH, stack_part
-from hyperpod_cdk.common.stack_arns import arn_of_aws, ec2_arn
+from hyperpod_cdk.common.stack_arns import HERE, arn_of_aws, ec2_arn, id_of
 from hyperpod_cdk.config.argument_types import judged
-from hyperpod_cdk.config.arguments import refuse, refuse_unlike
+from hyperpod_cdk.config.arguments import is_token, refuse, refuse_unlike
 from hyperpod_cdk.config.eks import ExistingEks
 from hyperpod_cdk.eks.node_addons import NodeAddon, inline_policy
 
@@ -152,7 +152,7 @@ class InferenceOperator(Construct):
         self.addon: eks.CfnAddon = operator.addon
 
     def _certificate_bucket(self, name: str) -> s3.Bucket:
-        tail = f"{cdk.Aws.ACCOUNT_ID}-{cdk.Aws.REGION}"
+        tail = f"{HERE.account}-{HERE.region}"
         reserved = _ACCOUNT_LENGTH + len(max(regions.names(), key=len)) + len("--")
         room = BUCKET_NAME_MAXIMUM - reserved
         bucket = s3.Bucket(
@@ -183,7 +183,7 @@ class InferenceOperator(Construct):
         statements: Sequence[Mapping[str, Any]] = (),
     ) -> iam.CfnRole:
         if rights:
-            statements = operators.statements(rights, partition=cdk.Aws.PARTITION)
+            statements = operators.statements(rights, partition=HERE.partition)
         role = iam.CfnRole(
             self,
             construct_id,
@@ -242,7 +242,7 @@ _UNBOUND_WRITES = (
 
 def _placed(subnets: Sequence[ec2.ISubnet]) -> list[dict[str, Any]]:
     """Allow the operator to create interfaces in subnets of another account (AWS's policy: aws:ResourceAccount)."""
-    stood = dict.fromkeys(each.subnet_id for each in subnets if not cdk.Token.is_unresolved(each.subnet_id))
+    stood = dict.fromkeys(name for each in subnets if not is_token(name := id_of(each, "subnet_id")))
     places = [ec2_arn("subnet", each) for each in stood]
     return [{"Effect": "Allow", "Action": ["ec2:CreateNetworkInterface"], "Resource": places}] if places else []
 
@@ -263,4 +263,4 @@ def _wide(statements: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _as_nag_reads(resource: str) -> str:
-    return resource.replace(cdk.Aws.PARTITION, "<AWS::Partition>").replace(cdk.Aws.REGION, "<AWS::Region>")
+    return resource.replace(HERE.partition, "<AWS::Partition>").replace(HERE.region, "<AWS::Region>")

@@ -17,7 +17,7 @@ from hyperpod_cdk.catalog.closest import closest
 from hyperpod_cdk.catalog.rules import Pattern, joined
 from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, acknowledge
-from hyperpod_cdk.common.stack_arns import arn_here, arn_of_aws
+from hyperpod_cdk.common.stack_arns import HERE, arn_here, arn_of_aws
 from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import is_token, refuse_unlike
 from hyperpod_cdk.eks.node_addons import NodeAddon, PodRole
@@ -36,7 +36,7 @@ class PrometheusWorkspace(Construct):
         workspace = aps.CfnWorkspace(self, "Resource", alias=alias)
         workspace.apply_removal_policy(cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         self.arn: str = workspace.attr_arn
-        self.endpoint: str = _address(cdk.Aws.REGION, workspace.attr_workspace_id)
+        self.endpoint: str = _address(HERE.region, workspace.attr_workspace_id)
 
 
 @judged()
@@ -64,7 +64,7 @@ class GrafanaWorkspace(Construct):
                         "Effect": "Allow",
                         "Principal": {"Service": "grafana.amazonaws.com"},
                         "Action": "sts:AssumeRole",
-                        "Condition": {"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}},
+                        "Condition": {"StringEquals": {"aws:SourceAccount": HERE.account}},
                     }
                 ],
             },

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import aws_cdk as cdk
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from constructs import Construct, IDependable
@@ -13,7 +12,8 @@ from constructs import Construct, IDependable
 from hyperpod_cdk.catalog import addons, operators
 from hyperpod_cdk.catalog.rules import slug
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, acknowledge
-from hyperpod_cdk.common.stack_arns import arn_here, arn_of_aws
+from hyperpod_cdk.common.physical_names import stack_part
+from hyperpod_cdk.common.stack_arns import HERE, arn_here, arn_of_aws
 from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.eks.node_addons import NodeAddon, PodRole
 
@@ -89,8 +89,7 @@ class Spaces(Construct):
 
     def _agent_role(self, name: str) -> iam.CfnRole:
         agents = arn_here("ssm", "*")
-        stack_uuid = cdk.Fn.select(2, cdk.Fn.split("/", cdk.Aws.STACK_ID))
-        suffix = cdk.Fn.select(0, cdk.Fn.split("-", stack_uuid))
+        suffix = stack_part()
         room = _LONGEST_ROLE_NAME - len(operators.SPACES_ROLE_PREFIX) - _STACK_ID_LENGTH - len("-")
         word = slug(name, room=room) or "hyperpod"
         role = iam.CfnRole(
@@ -107,7 +106,7 @@ class Spaces(Construct):
                         "Principal": {"Service": "ssm.amazonaws.com"},
                         "Action": "sts:AssumeRole",
                         "Condition": {
-                            "StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID},
+                            "StringEquals": {"aws:SourceAccount": HERE.account},
                             "ArnEquals": {"aws:SourceArn": agents},
                         },
                     }

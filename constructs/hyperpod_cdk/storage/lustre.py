@@ -20,7 +20,7 @@ from hyperpod_cdk.catalog.rules import joined, repeated_problem
 from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import acknowledge_log_group
 from hyperpod_cdk.common.physical_names import stack_part
-from hyperpod_cdk.common.stack_arns import arn_here
+from hyperpod_cdk.common.stack_arns import arn_here, id_of
 from hyperpod_cdk.config import storage as fields
 from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import is_token, problems, refuse
@@ -264,7 +264,7 @@ class LustreFileSystem(Construct):
         self._security_group = client_security_group
         if not join_client_group:
             group = self._group(vpc, label)
-            servers, clients = group.attr_group_id, client_security_group.security_group_id
+            servers, clients = group.attr_group_id, id_of(client_security_group, "security_group_id")
             groups.append(group)
             # all traffic with and without EFA: separate port rules would remain after a change of efa, and
             # EC2 refuses an existing rule
@@ -291,8 +291,8 @@ class LustreFileSystem(Construct):
             file_system_type_version=rules.LUSTRE_VERSION,
             storage_capacity=capacity_gib,
             storage_type=rules.STORAGE_TYPES[storage_type],
-            subnet_ids=[subnet.subnet_id],
-            security_group_ids=[self._security_group.security_group_id],
+            subnet_ids=[id_of(subnet, "subnet_id")],
+            security_group_ids=[id_of(self._security_group, "security_group_id")],
             kms_key_id=kms_key.key_arn if kms_key else None,
             backup_id=from_backup,
             lustre_configuration=fsx.CfnFileSystem.LustreConfigurationProperty(
@@ -351,14 +351,14 @@ class LustreFileSystem(Construct):
             retention_in_days=_LOG_RETENTION_DAYS,
         )
         group.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
-        acknowledge_log_group(group)
+        acknowledge_log_group(group, is_new=True)
         return group
 
     def _group(self, vpc: ec2.IVpc, label: str) -> ec2.CfnSecurityGroup:
         return ec2.CfnSecurityGroup(
             self,
             "Group",
-            vpc_id=vpc.vpc_id,
+            vpc_id=id_of(vpc, "vpc_id"),
             group_description="FSx for Lustre servers",
             # in halves, because CloudFormation removes 0.0.0.0/0 when it creates the rules below
             security_group_egress=[

@@ -14,6 +14,7 @@ from constructs import Construct
 from hyperpod_cdk.catalog import addons, arns, s3_places
 from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
+from hyperpod_cdk.common.stack_arns import HERE
 from hyperpod_cdk.config import storage as fields
 from hyperpod_cdk.config.argument_types import judged
 from hyperpod_cdk.config.arguments import is_token, refuse
@@ -229,7 +230,7 @@ def _mount_options(bucket: MountedBucket, *, region: str, uid: int | None, gid: 
 def _statements(buckets: Sequence[MountedBucket]) -> Iterator[Mapping[str, Any]]:
     """Yield the permissions of Mountpoint's own recommendation, bucket by bucket and prefix by prefix."""
     for bucket in buckets:
-        arn = f"arn:{Aws.PARTITION}:s3:::{bucket.bucket}"
+        arn = f"arn:{HERE.partition}:s3:::{bucket.bucket}"
         listing: dict[str, Any] = {"Effect": "Allow", "Action": "s3:ListBucket", "Resource": arn}
         if bucket.prefix:
             listing["Condition"] = {"StringLike": {"s3:prefix": f"{bucket.prefix}*"}}
@@ -245,5 +246,5 @@ def _statements(buckets: Sequence[MountedBucket]) -> Iterator[Mapping[str, Any]]
                 "Effect": "Allow",
                 "Action": ["kms:Decrypt"] if bucket.read_only else list(arns.OBJECT_KEY_ACTIONS),
                 "Resource": bucket.kms_key_arn,
-                "Condition": {"StringEquals": {"kms:ViaService": f"s3.{Aws.REGION}.{Aws.URL_SUFFIX}"}},
+                "Condition": {"StringEquals": {"kms:ViaService": f"s3.{HERE.region}.{Aws.URL_SUFFIX}"}},
             }
