@@ -178,7 +178,7 @@ def test_china_has_names_of_its_own(region: str | None, service: str, name: str)
     [
         ({"subnet_ids": {}}, "subnet_ids: must hold at least one subnet, got none; add one by its AZ ID"),
         (
-            {"subnet_ids": {"us-east-1a": "subnet-1"}},
+            {"subnet_ids": {"us-east-1a": "subnet-0a1b2c3d4e5f67890"}},
             (
                 "subnet_ids['us-east-1a']: must be an availability zone ID such as use1-az1, got the name"
                 ' "us-east-1a", which means another zone in each account; find its ID with'

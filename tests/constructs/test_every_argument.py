@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import itertools
 import json
 import re
 import types
@@ -208,6 +209,70 @@ def test_every_public_class_judges_the_types_of_its_arguments() -> None:
     unjudged = {name for name, public in _public() if not hasattr(public.__init__, "__wrapped__")}
     # it is also a class of the gate's function, where there is no judge: QuotaGate judges what is in it
     assert unjudged == {"Requirement", *(each for each in OF_ANY_TYPE if isinstance(each, str))}
+
+
+_BY_IT = "what the second may be depends on the first"
+_NAMES_IT = "the sentence about the second names values of the first"
+
+FOLLOWS: Mapping[tuple[str, str, str], str] = {
+    ("InstanceGroup", "instance_type", "deep_health_checks"): _BY_IT,
+    ("InstanceGroup", "instance_type", "training_plan_arn"): _BY_IT,
+    ("InstanceGroup", "capacity", "training_plan_arn"): _BY_IT,
+    ("LifecycleScripts", "directory", "entry_points"): _BY_IT,
+    ("LustreFileSystem", "deployment_type", "capacity_gib"): _BY_IT,
+    ("LustreFileSystem", "deployment_type", "throughput_capacity_mbps"): _BY_IT,
+    ("LustreFileSystem", "deployment_type", "throughput_mbps_per_tib"): _BY_IT,
+    ("LustreFileSystem", "storage_type", "capacity_gib"): _BY_IT,
+    ("LustreFileSystem", "storage_type", "metadata_iops"): _BY_IT,
+    ("LustreFileSystem", "storage_type", "throughput_capacity_mbps"): _BY_IT,
+    ("LustreFileSystem", "storage_type", "throughput_mbps_per_tib"): _BY_IT,
+    ("LustreFileSystem", "throughput_mbps_per_tib", "capacity_gib"): _BY_IT,
+    ("LustreFileSystem", "backup_retention_days", "backup_start_time"): _BY_IT,
+    ("Network", "availability_zones", "control_plane_zones"): _NAMES_IT,
+    ("Network", "availability_zones", "file_system_zones"): _NAMES_IT,
+    ("Network", "egress", "endpoint_zones"): _BY_IT,
+    ("NodeAddon", "addon_name", "configuration_values"): _NAMES_IT,
+    ("ReadCache", "sizing", "size_gib"): _BY_IT,
+    ("RestrictedGroup", "capacity", "training_plan_arn"): _BY_IT,
+    ("TaskGovernance", "policy_name", "name_prefix"): _BY_IT,
+}
+"""Class, a wrong argument, and another one whose own sentence is then not said -> the reason."""
+
+_OWNER = re.compile(
+    r"^(?:(?:restricted )?instance group|karpenter pool|priority class|partition|team|quota of) [^:]*: "
+)
+
+
+def _sentences(refused: ValueError) -> set[str]:
+    """Return the lines of a refusal without the name of whose arguments they are, which may be wrong itself."""
+    return {_OWNER.sub("", line) for line in str(refused).split("\n")}
+
+
+@pytest.mark.examples
+@pytest.mark.timeout(600)
+def test_wrong_arguments_are_refused_together(made: Made) -> None:
+    """Whatever two arguments of a class are wrong, its refusal has the sentences of both."""
+    numbers = itertools.count()
+    wrong: dict[str, dict[str, tuple[Any, set[str]]]] = {}
+    for name, argument, kind in _arguments():
+        tried = _values(kind, made[name][1].get(argument) or RIGHT.get((name, argument)))
+        # of what is empty last: an empty path is the working directory, which changes
+        for _, value in sorted(tried, key=lambda each: each[0] == EMPTY):
+            try:
+                _make(made, name, {argument: value}, f"Alone{next(numbers)}")
+            except ValueError as refused:
+                wrong.setdefault(name, {})[argument] = value, _sentences(refused)
+                break
+    pairs = [(name, *pair) for name, of in wrong.items() for pair in itertools.permutations(of, 2)]
+    hidden = set()
+    for name, first, second in pairs:
+        (value, _), (other, said) = wrong[name][first], wrong[name][second]
+        with pytest.raises(ValueError, match=r".") as caught:
+            _make(made, name, {first: value, second: other}, f"Pair{next(numbers)}")
+        if not said <= _sentences(caught.value):
+            hidden.add((name, first, second))
+    assert hidden == set(FOLLOWS)
+    assert len(pairs) > 1000
 
 
 class Other:

@@ -249,11 +249,13 @@ def test_efa_does_not_cross_zones() -> None:
     made(client_availability_zone_ids=["use1-az5", "use1-az4"])
 
 
-@pytest.mark.parametrize(("region", "options"), [("me-south-1", {}), ("il-central-1", EFA)])
-def test_regions_without_it_are_refused(region: str, options: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("region", "zone", "options"), [("me-south-1", "mes1-az1", {}), ("il-central-1", "ilc1-az1", EFA)]
+)
+def test_regions_without_it_are_refused(region: str, zone: str, options: dict[str, Any]) -> None:
     own = cdk.Stack(app(), "test", env=cdk.Environment(account="111122223333", region=region))
     with pytest.raises(ValueError) as refusal:  # noqa: PT011 - the whole message is compared below
-        lustre(own, **options)
+        lustre(own, availability_zone_id=zone, **options)
     assert str(refusal.value) == f"region: {in_python(rules.region_problem(region, efa=bool(options)) or '')}"
 
 
@@ -266,7 +268,9 @@ def test_a_zone_of_another_region_is_refused() -> None:
 
 def test_local_zones_without_it_are_refused() -> None:
     assert refusal_of(**EFA, availability_zone_id="use1-dfw2-az1") == (
-        "efa: FSx for Lustre does not offer EFA in the Local Zone use1-dfw2-az1; set efa=False"
+        "efa: FSx for Lustre does not offer EFA in the Local Zone use1-dfw2-az1; set efa=False\n"
+        "throughput_mbps_per_tib: must be 125 or 250 MB/s per TiB in the Local Zone use1-dfw2-az1, got 1000; set"
+        " throughput_mbps_per_tib=250"
     )
     assert refusal_of(availability_zone_id="use1-dfw2-az1", throughput_mbps_per_tib=500) == (
         "throughput_mbps_per_tib: must be 125 or 250 MB/s per TiB in the Local Zone use1-dfw2-az1, got "

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyperpod_cdk.catalog import network as rules
-from hyperpod_cdk.network.vpc import EfaSecurityGroup, Network, _slots, zone_suffix
+from hyperpod_cdk.network.vpc import EfaSecurityGroup, Network, zone_suffix
 from tests.support.tables import row_by_row
 from tests.support.templates import of_type, stack, template_of
 
@@ -305,7 +305,7 @@ def test_how_the_vpc_block_is_cut(vpc_cidr: str, control_plane: list[str], publi
 @settings(deadline=None)
 def test_slots_are_disjoint_parts_of_the_block(prefix: int, needed: int) -> None:
     block = IPv4Network(("10.0.0.0", prefix))
-    slots = [IPv4Network(slot) for slot in _slots(str(block), needed=needed)]
+    slots = [IPv4Network(slot) for slot in rules.slots(str(block))]
 
     assert needed <= len(slots) <= 16
     assert all(slot.subnet_of(block) and 24 <= slot.prefixlen <= 28 for slot in slots)

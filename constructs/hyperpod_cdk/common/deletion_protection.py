@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import aws_cdk as cdk
@@ -16,7 +16,7 @@ from hyperpod_cdk.common.handler_functions import handler_function, handler_role
 from hyperpod_cdk.common.stack_arns import arn_here
 from hyperpod_cdk.common.waiting import wait_for
 from hyperpod_cdk.config.argument_types import judged
-from hyperpod_cdk.config.arguments import refuse, refuse_unlike
+from hyperpod_cdk.config.arguments import refuse, refuse_all, refuse_for, refuse_unlike
 from hyperpod_cdk.config.eks import ExistingEks
 
 __all__ = ["DeletionProtection", "DeletionProtectionFunction"]
@@ -51,10 +51,13 @@ class DeletionProtectionFunction(Construct):
         eks_cluster_name: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
-        if not stack_names:
-            raise ValueError("stack_names: must name a stack, got none; leave out the function")
-        refuse_unlike(STACK_NAME, stack_names=stack_names)
-        refuse(ExistingEks, called={"cluster_name": "eks_cluster_name"}, cluster_name=eks_cluster_name)
+        refuse_all(
+            lambda: refuse_for(
+                [] if stack_names else ["stack_names: must name a stack, got none; leave out the function"]
+            ),
+            lambda: refuse_unlike(STACK_NAME, stack_names=stack_names),
+            lambda: refuse(ExistingEks, called={"cluster_name": "eks_cluster_name"}, cluster_name=eks_cluster_name),
+        )
         self.stack_names: tuple[str, ...] = tuple(stack_names)
         self.eks_cluster_name: str | None = eks_cluster_name
         log_group = logs.CfnLogGroup(self, "Logs", retention_in_days=90)
@@ -128,17 +131,8 @@ class DeletionProtection(Construct):
         eks_cluster_name: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
-        stack = (scope if isinstance(scope, cdk.Stack) else cdk.Stack.of(scope)).stack_name
-        if stack not in function.stack_names:
-            raise ValueError(
-                f"function: must have a right to the stack {stack}, got one for {', '.join(function.stack_names)}; "
-                "add it to its stack_names"
-            )
-        if eks_cluster_name is not None and eks_cluster_name != function.eks_cluster_name:
-            raise ValueError(
-                f"eks_cluster_name: must be the cluster that the function has a right to, got {eks_cluster_name!r} "
-                f"where that is {function.eks_cluster_name!r}; give both the same"
-            )
+        stack = scope if isinstance(scope, cdk.Stack) else cdk.Stack.of(scope)
+        refuse_for(_problems(function, stack.stack_name, eks_cluster_name))
         properties: dict[str, Any] = {
             "ServiceToken": function.service_token,
             "ServiceTimeout": _TIMEOUT_SECONDS,
@@ -160,6 +154,19 @@ class DeletionProtection(Construct):
         """
         self._begun = self._begun or cdk.CfnWaitConditionHandle(self, "Begun")
         wait_for(self._begun, scopes, beside=[self, *beside])
+
+
+def _problems(function: DeletionProtectionFunction, stack: str, eks_cluster_name: str | None) -> Iterator[str]:
+    if stack not in function.stack_names:
+        yield (
+            f"function: must have a right to the stack {stack}, got one for {', '.join(function.stack_names)}; "
+            "add it to its stack_names"
+        )
+    if eks_cluster_name is not None and eks_cluster_name != function.eks_cluster_name:
+        yield (
+            f"eks_cluster_name: must be the cluster that the function has a right to, got {eks_cluster_name!r} "
+            f"where that is {function.eks_cluster_name!r}; give both the same"
+        )
 
 
 def _eks_rights(cluster_name: str | None) -> list[dict[str, Any]]:

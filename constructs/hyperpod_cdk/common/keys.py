@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 import jsii
@@ -19,6 +19,7 @@ from hyperpod_cdk.common.log_settings import SETTINGS, LogSettings
 from hyperpod_cdk.common.selection import resources_of
 from hyperpod_cdk.common.stack_arns import HERE, arn_here
 from hyperpod_cdk.config.argument_types import judged
+from hyperpod_cdk.config.arguments import refuse_for
 
 
 @judged()
@@ -56,20 +57,8 @@ class EncryptionKey(Construct):
         removal_policy: RemovalPolicy = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     ) -> None:
         super().__init__(scope, construct_id)
-        if arn is not None and (alias or description):
-            raise ValueError(
-                "alias and description are for a key that is made, got one together with arn; leave them"
-                " out: nothing of an existing key is changed"
-            )
-        for key, text, pattern in (
-            ("alias", alias, arns.KEY_ALIAS),
-            ("description", description, arns.KEY_DESCRIPTION),
-        ):
-            if text is not None and not Token.is_unresolved(text) and (problem := pattern.problem(text, key=key)):
-                raise ValueError(f"{key}: {in_python(problem)}")
+        refuse_for(_problems(arn, alias, description, region=Stack.of(self).region))
         self.key: kms.IKey
-        if arn is not None and not Token.is_unresolved(arn):
-            _check_arn(arn, region=Stack.of(self).region)
         if arn is not None:
             self.key = kms.Key.from_key_arn(self, "Resource", arn)
             return
@@ -170,10 +159,25 @@ class _LogGroups:
         return [group for group in groups if group.kms_key_id is None]
 
 
-def _check_arn(arn: str, *, region: str) -> None:
+def _problems(arn: str | None, alias: str | None, description: str | None, *, region: str) -> Iterator[str]:
+    if arn is not None and (alias or description):
+        yield (
+            "alias and description are for a key that is made, got one together with arn; leave them"
+            " out: nothing of an existing key is changed"
+        )
+    for key, text, pattern in (
+        ("alias", alias, arns.KEY_ALIAS),
+        ("description", description, arns.KEY_DESCRIPTION),
+    ):
+        if text is not None and not Token.is_unresolved(text) and (problem := pattern.problem(text, key=key)):
+            yield f"{key}: {in_python(problem)}"
+    if arn is not None and not Token.is_unresolved(arn) and (problem := _arn_problem(arn, region=region)):
+        yield f"arn: {in_python(problem)}"
+
+
+def _arn_problem(arn: str, *, region: str) -> str | None:
     problem = arns.key_alias_problem(arn) or arns.KMS_KEY_ARN.problem(arn, key="arn")
     if problem is None and not Token.is_unresolved(region):
         partition = regions.partition_of(region) or arns.arn_parts(arn).partition
         problem = arns.key_reach_problem(arn, partition=partition, region=region)
-    if problem:
-        raise ValueError(f"arn: {in_python(problem)}")
+    return problem

@@ -13,6 +13,7 @@ from constructs import Construct
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.common.handler_functions import handler_function, handler_role
 from hyperpod_cdk.common.stack_arns import arn_here
+from hyperpod_cdk.config.arguments import refuse_for
 
 SETTINGS = "Custom::HyperPodLogSettings"
 _TIMEOUT_SECONDS = 120
@@ -27,11 +28,12 @@ RETENTION_DAYS: Final = (
 
 def check_retention(**days: int) -> None:
     """Refuse days that CloudWatch Logs does not take. Raises ValueError."""
-    for key, value in days.items():
-        if not cdk.Token.is_unresolved(value) and value not in RETENTION_DAYS:
-            longer = next((each for each in RETENTION_DAYS if each >= value), RETENTION_DAYS[-1])
-            choices = ", ".join(map(str, RETENTION_DAYS))
-            raise ValueError(f"{key}: must be one of {choices} days, got {value}; set {key}={longer}")
+    refuse_for(
+        f"{key}: must be one of {', '.join(map(str, RETENTION_DAYS))} days, got {value}; set {key}={longer}"
+        for key, value in days.items()
+        if not cdk.Token.is_unresolved(value) and value not in RETENTION_DAYS
+        for longer in [next((each for each in RETENTION_DAYS if each >= value), RETENTION_DAYS[-1])]
+    )
 
 
 class LogSettings(Construct):

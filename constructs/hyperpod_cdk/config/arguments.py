@@ -5,7 +5,7 @@ The sentences are those of the file, in the words of a caller in Python.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Annotated, Any
@@ -147,6 +147,22 @@ def refuse_for(found: Iterable[str], *, where: str = "") -> None:
     lines = [f"{where}: {problem}" if where else problem for problem in found]
     if lines:
         raise ValueError("\n".join(dict.fromkeys(lines)))
+
+
+def refuse_all(*checks: Callable[[], object] | Sequence[Callable[[], object]]) -> None:
+    """Call every check, and raise ValueError with the lines of all that raise one, in their order.
+
+    Checks of one sequence are called in turn until one raises: a later one reads what an earlier one judges, and what
+    follows from a wrong value is not said.
+    """
+    lines: list[str] = []
+    for check in checks:
+        try:
+            for each in [check] if callable(check) else check:
+                each()
+        except ValueError as refused:
+            lines += str(refused).split("\n")
+    refuse_for(lines)
 
 
 def refuse_unlike(pattern: Pattern, **values: str | Sequence[str] | Mapping[str, str] | None) -> None:

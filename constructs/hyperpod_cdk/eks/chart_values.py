@@ -90,14 +90,19 @@ def _with_known(types: Sequence[InstanceType]) -> list[InstanceType]:
     return [rows[name] for name in sorted(rows)]
 
 
-def _gpu_operator(region: str) -> Mapping[str, Any]:
-    registry = images.gpu_operator_registry(region)
-    if registry is None:
+def check_gpu_operator(region: str) -> None:
+    """Raise ValueError for a region for which the chart has no copy of NVIDIA's GPU operator."""
+    if images.gpu_operator_registry(region) is None:
         raise ValueError(
             "gpu_partitions: must be left out in a region without a copy of NVIDIA's GPU operator in the chart, got"
             f" {region} "
             f"(chart as of {images.AS_OF}); leave out the label nvidia.com/mig.config too"
         )
+
+
+def _gpu_operator(region: str) -> Mapping[str, Any]:
+    check_gpu_operator(region)
+    registry = images.gpu_operator_registry(region)
     # the wrapper and the chart of NVIDIA in it have the same name
     sections = {section: {"repository": f"{registry}{folder}"} for section, folder in _GPU_OPERATOR_FOLDERS.items()}
     return {"enabled": True, "gpu-operator": sections}

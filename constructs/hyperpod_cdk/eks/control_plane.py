@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
@@ -34,7 +34,7 @@ from hyperpod_cdk.common.removal import goes_with_its_stack
 from hyperpod_cdk.common.stack_arns import arn_of_aws
 from hyperpod_cdk.config import eks as fields
 from hyperpod_cdk.config.argument_types import judged
-from hyperpod_cdk.config.arguments import is_token, refuse
+from hyperpod_cdk.config.arguments import is_token, refuse, refuse_all, refuse_for
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.network.vpc import Network
 
@@ -171,28 +171,34 @@ class ControlPlane(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         pinned = dict(addon_versions or {})
-        refuse(
-            fields.ExistingEks,
-            called={"kubectl_role_arn": "node_role_arn_for_access_entry"},
-            kubectl_role_arn=node_role_arn_for_access_entry,
+        refuse_all(
+            lambda: refuse(
+                fields.ExistingEks,
+                called={"kubectl_role_arn": "node_role_arn_for_access_entry"},
+                kubectl_role_arn=node_role_arn_for_access_entry,
+            ),
+            lambda: check_retention(log_retention_days=log_retention_days),
+            lambda: refuse(Environment, called={"tags": "log_group_tags"}, tags=log_group_tags),
+            lambda: refuse(fields.ExistingEks, called=_CALLED, cluster_name=eks_cluster_name),
+            lambda: refuse(
+                fields.Eks,
+                service_ipv4_cidr=service_ipv4_cidr,
+                support_type=support_type,
+                scaling_tier=scaling_tier,
+                zonal_shift=zonal_shift,
+            ),
+            lambda: _check_administrators(self, admin_role_arns),
+            lambda: refuse_for(_subnet_problems(subnets)),
+            (
+                lambda: refuse(fields.Eks, addon_versions=pinned),
+                lambda: refuse_for(_addon_version_problems(pinned)),
+            ),
+            (
+                lambda: refuse(fields.Eks, endpoint_access=endpoint_access, public_access_cidrs=public_access_cidrs),
+                lambda: refuse_for(_public_access_problems(endpoint_access, public_access_cidrs)),
+            ),
+            lambda: refuse_for(_kubectl_problems(kubernetes_version)),
         )
-        check_retention(log_retention_days=log_retention_days)
-        refuse(Environment, called={"tags": "log_group_tags"}, tags=log_group_tags)
-        refuse(fields.ExistingEks, called=_CALLED, cluster_name=eks_cluster_name)
-        refuse(
-            fields.Eks,
-            endpoint_access=endpoint_access,
-            public_access_cidrs=public_access_cidrs,
-            service_ipv4_cidr=service_ipv4_cidr,
-            support_type=support_type,
-            scaling_tier=scaling_tier,
-            zonal_shift=zonal_shift,
-            admin_role_arns=admin_role_arns,
-            addon_versions=pinned,
-        )
-        _check_administrators(self, admin_role_arns)
-        _check_subnets(subnets)
-        _check_addon_versions(pinned)
         access = _endpoint_access(endpoint_access, public_access_cidrs)
         layer = _kubectl_layer(self, kubernetes_version)
         _warn_about_version(self, kubernetes_version)
@@ -374,11 +380,19 @@ class ExistingControlPlane(Construct):
         admin_role_arns: Sequence[str] = (),
     ) -> None:
         super().__init__(scope, construct_id)
-        refuse(fields.ExistingEks, called=_CALLED, cluster_name=eks_cluster_name)
-        refuse(fields.ExistingEks, kubectl_role_arn=kubectl_role_arn, oidc_provider_arn=oidc_provider_arn)
-        refuse(fields.Eks, admin_role_arns=admin_role_arns)
-        _check_administrators(self, admin_role_arns)
-        _check_home(self, kubectl_role_arn=kubectl_role_arn, oidc_provider_arn=oidc_provider_arn)
+        refuse_all(
+            lambda: refuse(fields.ExistingEks, called=_CALLED, cluster_name=eks_cluster_name),
+            (
+                lambda: refuse(fields.ExistingEks, kubectl_role_arn=kubectl_role_arn),
+                lambda: _check_home(self, kubectl_role_arn=kubectl_role_arn),
+            ),
+            (
+                lambda: refuse(fields.ExistingEks, oidc_provider_arn=oidc_provider_arn),
+                lambda: _check_home(self, oidc_provider_arn=oidc_provider_arn),
+            ),
+            lambda: _check_administrators(self, admin_role_arns),
+            lambda: refuse_for(_kubectl_problems(kubernetes_version)),
+        )
         layer = _kubectl_layer(self, kubernetes_version)
         _warn_about_version(self, kubernetes_version)
         entries = _admit_administrators(self, admin_role_arns, eks_cluster_name)
@@ -486,16 +500,16 @@ def _admit(scope: Construct, construct_id: str, role_arn: str, eks_cluster_name:
     )
 
 
-def _check_subnets(subnets: Sequence[ec2.ISubnet]) -> None:
+def _subnet_problems(subnets: Sequence[ec2.ISubnet]) -> Iterator[str]:
     if problem := network_rules.control_plane_subnets_problem(len(subnets)):
-        raise ValueError(f"subnets: {problem}")
+        yield f"subnets: {problem}"
 
 
-def _check_addon_versions(versions: Mapping[str, str]) -> None:
+def _addon_version_problems(versions: Mapping[str, str]) -> Iterator[str]:
     for name, version in versions.items():
         problem = addon_rules.version_problem(name, version)
         if problem:
-            raise ValueError(f"addon_versions[{name!r}]: {in_python(problem)}")
+            yield f"addon_versions[{name!r}]: {in_python(problem)}"
 
 
 def _role_suffix(arn: str) -> str:
@@ -504,19 +518,26 @@ def _role_suffix(arn: str) -> str:
 
 
 def _check_administrators(scope: Construct, role_arns: Sequence[str]) -> None:
-    problem = repeated_problem([arn for arn in role_arns if not is_token(arn)], key="admin_role_arns")
-    if problem:
-        raise ValueError(problem)
-    region = Stack.of(scope).region
+    refuse_all(
+        (
+            lambda: refuse(fields.Eks, admin_role_arns=role_arns),
+            lambda: refuse_for(_administrator_problems(role_arns, region=Stack.of(scope).region)),
+        )
+    )
+
+
+def _administrator_problems(role_arns: Sequence[str], *, region: str) -> Iterator[str]:
+    if problem := repeated_problem([arn for arn in role_arns if not is_token(arn)], key="admin_role_arns"):
+        yield problem
     partition = None if is_token(region) else regions.partition_of(region)
     for index, arn in enumerate(role_arns):
         if partition and not is_token(arn):
             problem = arn_rules.role_partition_problem(arn, partition=partition, region=region)
             if problem:
-                raise ValueError(f"admin_role_arns[{index}]: {in_python(problem)}")
+                yield f"admin_role_arns[{index}]: {in_python(problem)}"
 
 
-def _check_home(scope: Construct, *, kubectl_role_arn: str | None, oidc_provider_arn: str | None) -> None:
+def _check_home(scope: Construct, *, kubectl_role_arn: str | None = None, oidc_provider_arn: str | None = None) -> None:
     """Refuse ARNs of another account, partition or region than the stack's, as far as those are known."""
     stack = Stack.of(scope)
     partition = None if is_token(stack.region) else regions.partition_of(stack.region)
@@ -535,22 +556,28 @@ def _check_home(scope: Construct, *, kubectl_role_arn: str | None, oidc_provider
             raise ValueError(f"{key}: {in_python(problem)}")
 
 
-def _endpoint_access(kind: Literal["public_and_private", "private"], cidrs: Sequence[str]) -> eks.EndpointAccess:
+def _public_access_problems(kind: str, cidrs: Sequence[str]) -> Iterator[str]:
     if kind == "private":
         if problem := network_rules.private_endpoint_problem(kind, cidrs):
-            raise ValueError(f"public_access_cidrs: {in_python(problem)}")
+            yield f"public_access_cidrs: {in_python(problem)}"
+    elif problem := network_rules.PUBLIC_ACCESS_CIDRS.count_problem(len(cidrs), what="blocks"):
+        yield f"public_access_cidrs: {problem}"
+
+
+def _endpoint_access(kind: Literal["public_and_private", "private"], cidrs: Sequence[str]) -> eks.EndpointAccess:
+    if kind == "private":
         return eks.EndpointAccess.PRIVATE
-    problem = network_rules.PUBLIC_ACCESS_CIDRS.count_problem(len(cidrs), what="blocks")
-    if problem is not None:
-        raise ValueError(f"public_access_cidrs: {problem}")
     return eks.EndpointAccess.PUBLIC_AND_PRIVATE.only_from(*(cidrs or (network_rules.EVERYWHERE,)))
+
+
+def _kubectl_problems(kubernetes_version: str) -> Iterator[str]:
+    problem = kubernetes.kubectl_problem(kubernetes_version)
+    if problem is not None:
+        yield f"kubernetes_version: {in_python(problem)}"
 
 
 def _kubectl_layer(scope: Construct, kubernetes_version: str) -> lambda_.ILayerVersion:
     minor = kubernetes_version.removeprefix("1.")
-    problem = kubernetes.kubectl_problem(kubernetes_version)
-    if problem is not None:
-        raise ValueError(f"kubernetes_version: {in_python(problem)}")
     module = importlib.import_module(f"aws_cdk.lambda_layer_kubectl_v{minor}")
     layer: lambda_.ILayerVersion = getattr(module, f"KubectlV{minor}Layer")(scope, "KubectlLayer")
     return layer

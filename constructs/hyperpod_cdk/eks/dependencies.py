@@ -27,9 +27,9 @@ from hyperpod_cdk.catalog.kubernetes import SYSTEM_NAMESPACE
 from hyperpod_cdk.common.manifests import answer_in_time, refuse_without_kubectl
 from hyperpod_cdk.config import eks as fields
 from hyperpod_cdk.config.argument_types import judged
-from hyperpod_cdk.config.arguments import refuse, refuse_unknown_types
+from hyperpod_cdk.config.arguments import refuse, refuse_all, refuse_unknown_types
 from hyperpod_cdk.eks import charts
-from hyperpod_cdk.eks.chart_values import chart_values
+from hyperpod_cdk.eks.chart_values import chart_values, check_gpu_operator
 
 RELEASE = "hyperpod-dependencies"
 NAMESPACE = SYSTEM_NAMESPACE
@@ -129,10 +129,14 @@ class HyperPodDependencies(Construct):
         image_registry: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
-        refuse(fields.Eks, image_registry=image_registry)
-        refuse_without_kubectl(self, cluster)
-        types = _rows(instance_types)
         stack = Stack.of(self)
+        refuse_all(
+            lambda: refuse(fields.Eks, image_registry=image_registry),
+            lambda: refuse_without_kubectl(self, cluster),
+            lambda: refuse_unknown_types(instance_types=instance_types),
+            lambda: check_gpu_operator(stack.region) if gpu_partitions else None,
+        )
+        types = _rows(instance_types)
         if chart.is_placeholder:
             refuse_placeholder(stack)
         else:
@@ -194,9 +198,7 @@ def refuse_placeholder(stack: Stack) -> None:
 
 
 def _rows(instance_types: Iterable[str | InstanceType]) -> list[InstanceType]:
-    given = list(instance_types)
-    refuse_unknown_types(instance_types=given)
-    known = (entry if isinstance(entry, InstanceType) else catalog.get(entry) for entry in given)
+    known = (entry if isinstance(entry, InstanceType) else catalog.get(entry) for entry in instance_types)
     rows = {row.name: row for row in known if row is not None}
     return [rows[name] for name in sorted(rows)]
 

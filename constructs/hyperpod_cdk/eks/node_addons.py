@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, RESOURCE, acknow
 from hyperpod_cdk.common.manifests import answer_in_time, refuse_without_kubectl
 from hyperpod_cdk.common.stack_arns import HERE, arn_of_aws
 from hyperpod_cdk.config.argument_types import judged
-from hyperpod_cdk.config.arguments import is_token, refuse, refuse_unlike
+from hyperpod_cdk.config.arguments import is_token, refuse, refuse_all, refuse_for, refuse_unlike
 from hyperpod_cdk.config.checkpointing import CheckpointAccount
 from hyperpod_cdk.config.eks import ExistingEks
 
@@ -72,9 +72,16 @@ class NodeAddon(Construct):
         configuration_values: str | Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
-        check_addon(eks_cluster_name, addon_version)
-        if not addon_name:
-            raise ValueError("addon_name: must be the name of an add-on as EKS spells it, got nothing; name one")
+        no_name = "addon_name: must be the name of an add-on as EKS spells it, got nothing; name one"
+        refuse_all(
+            lambda: check_addon(eks_cluster_name),
+            (
+                lambda: refuse_unlike(addons.VERSION, addon_version=addon_version),
+                lambda: refuse_for(_version_problems(addon_name, addon_version)),
+            ),
+            lambda: refuse_for(() if addon_name else [no_name]),
+            lambda: refuse_for(_configuration_problems(addon_name, configuration_values)),
+        )
         near = None if is_token(addon_name) or addons.get(addon_name) else closest(addon_name, addons.names())
         if near:
             # EKS has more add-ons than the catalog
@@ -82,17 +89,13 @@ class NodeAddon(Construct):
                 "hyperpod-cdk:addon-name",
                 f'addon_name: should be an add-on that this version knows, got "{addon_name}"; did you mean {near}?',
             )
-        if addon_version and not cdk.Token.is_unresolved(addon_version):
-            problem = addons.version_problem(addon_name, addon_version, key="addon_version")
-            if problem:
-                raise ValueError(f"{addon_name} {in_python(problem)}")
         self.addon: eks.CfnAddon = eks.CfnAddon(
             self,
             "Resource",
             cluster_name=eks_cluster_name,
             addon_name=addon_name,
             addon_version=addon_version,
-            configuration_values=_json_text(addon_name, configuration_values),
+            configuration_values=_json_text(configuration_values),
             resolve_conflicts="OVERWRITE",
         )
 
@@ -116,8 +119,10 @@ DEPLOYMENT_NAME = replace(
 
 def check_addon(eks_cluster_name: str, addon_version: str | None = None) -> None:
     """Refuse an invalid name of an EKS cluster, and an invalid add-on version. Raises ValueError."""
-    refuse(ExistingEks, called={"cluster_name": "eks_cluster_name"}, cluster_name=eks_cluster_name)
-    refuse_unlike(addons.VERSION, addon_version=addon_version)
+    refuse_all(
+        lambda: refuse(ExistingEks, called={"cluster_name": "eks_cluster_name"}, cluster_name=eks_cluster_name),
+        lambda: refuse_unlike(addons.VERSION, addon_version=addon_version),
+    )
 
 
 @judged(known=("deployments",))
@@ -157,9 +162,11 @@ class WebhookReady(Construct):
         deployments: Sequence[str],
     ) -> None:
         super().__init__(scope, construct_id)
-        refuse(CheckpointAccount, namespace=namespace)
-        refuse_unlike(DEPLOYMENT_NAME, deployments=deployments)
-        refuse_without_kubectl(self, cluster)
+        refuse_all(
+            lambda: refuse(CheckpointAccount, namespace=namespace),
+            lambda: refuse_unlike(DEPLOYMENT_NAME, deployments=deployments),
+            lambda: refuse_without_kubectl(self, cluster),
+        )
         timeout = cdk.Duration.seconds(_WEBHOOK_SECONDS)
         for name in deployments:
             value = eks.KubernetesObjectValue(
@@ -214,13 +221,15 @@ class PodRole(Construct):
         statements: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         super().__init__(scope, construct_id)
-        check_addon(eks_cluster_name)
-        refuse(CheckpointAccount, namespace=namespace)
-        refuse(CheckpointAccount, called={"name": "service_account"}, name=service_account)
-        refuse_unlike(ROLE_DESCRIPTION, description=description)
-        refuse_unlike(MANAGED_POLICY_NAME, managed_policies=managed_policies)
-        if managed_policies and not reason.strip():
-            raise ValueError("reason: must say why the managed policies are right, got nothing; state it for reviewers")
+        unsaid = "reason: must say why the managed policies are right, got nothing; state it for reviewers"
+        refuse_all(
+            lambda: check_addon(eks_cluster_name),
+            lambda: refuse(CheckpointAccount, namespace=namespace),
+            lambda: refuse(CheckpointAccount, called={"name": "service_account"}, name=service_account),
+            lambda: refuse_unlike(ROLE_DESCRIPTION, description=description),
+            lambda: refuse_unlike(MANAGED_POLICY_NAME, managed_policies=managed_policies),
+            lambda: refuse_for([unsaid] if managed_policies and not reason.strip() else ()),
+        )
         self.role: iam.CfnRole = iam.CfnRole(
             self,
             "Role",
@@ -296,6 +305,7 @@ class EbsCsiDriver(Construct):
         addon_version: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
+        check_addon(eks_cluster_name, addon_version)
         row = addons.row(addons.EBS_CSI_DRIVER)
         place = {"partition": HERE.partition, "region": HERE.region, "account": HERE.account}
         pods = PodRole(
@@ -356,19 +366,25 @@ class CoreDns(NodeAddon):
         )
 
 
-def _json_text(addon_name: str, values: str | Mapping[str, Any] | None) -> str | None:
-    if values is None:
-        return None
-    if not isinstance(values, str):
-        return json.dumps(values, sort_keys=True)
-    if cdk.Token.is_unresolved(values):
-        return values
+def _version_problems(addon_name: str, addon_version: str | None) -> Iterator[str]:
+    if addon_version and not cdk.Token.is_unresolved(addon_version):
+        problem = addons.version_problem(addon_name, addon_version, key="addon_version")
+        if problem:
+            yield f"{addon_name} {in_python(problem)}"
+
+
+def _configuration_problems(addon_name: str, values: str | Mapping[str, Any] | None) -> Iterator[str]:
+    if not isinstance(values, str) or cdk.Token.is_unresolved(values):
+        return
+    where, fix = f"{addon_name} configuration_values", "pass a mapping instead"
     try:
-        parsed = json.loads(values)
+        is_object = isinstance(json.loads(values), dict)
     except ValueError as error:
-        raise ValueError(
-            f"{addon_name} configuration_values: must be JSON, got text that is not ({error}); pass a mapping instead"
-        ) from error
-    if isinstance(parsed, dict):
-        return values
-    raise ValueError(f"{addon_name} configuration_values: must be a JSON object, got {values}; pass a mapping instead")
+        yield f"{where}: must be JSON, got text that is not ({error}); {fix}"
+        return
+    if not is_object:
+        yield f"{where}: must be a JSON object, got {values}; {fix}"
+
+
+def _json_text(values: str | Mapping[str, Any] | None) -> str | None:
+    return values if values is None or isinstance(values, str) else json.dumps(values, sort_keys=True)

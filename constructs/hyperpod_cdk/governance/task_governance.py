@@ -13,16 +13,17 @@ from constructs import Construct, IDependable
 
 from hyperpod_cdk.catalog import addons, arns, governance, hyperpod, regions
 from hyperpod_cdk.catalog.rules import same_names_problem
+from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.common.handler_functions import handler_function, handler_role
 from hyperpod_cdk.common.manifests import applied_manifest
 from hyperpod_cdk.common.stack_arns import arn_here, arn_of_aws
 from hyperpod_cdk.config import task_governance as fields
 from hyperpod_cdk.config.argument_types import judged
-from hyperpod_cdk.config.arguments import is_token, refuse, refuse_unlike
+from hyperpod_cdk.config.arguments import is_token, refuse, refuse_all, refuse_for, refuse_unlike
 from hyperpod_cdk.config.eks import Eks
 from hyperpod_cdk.config.environment import Environment
-from hyperpod_cdk.eks.node_addons import NodeAddon, WebhookReady
+from hyperpod_cdk.eks.node_addons import NodeAddon, WebhookReady, check_addon
 from hyperpod_cdk.governance.team_access import POD_SECURITY, access_entries, shared_objects, team_objects
 from hyperpod_cdk.governance.teams import PriorityClass, Team, check
 
@@ -152,38 +153,41 @@ class TaskGovernance(Construct):
         tags: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
-        refuse_unlike(hyperpod.CLUSTER_ARN, cluster_arn=cluster_arn)
         region = cdk.Stack.of(self).region
-        for team in teams:
-            for index, arn in enumerate(team.member_role_arns):
-                problem = governance.member_problem(arn, admin_role_arns, listed="admin_role_arns")
-                check(problem, where=f"team {team.name}: member_role_arns[{index}]")
-            check(_kubectl_problem(team, cluster), where=f"team {team.name}")
-            check(_queue_problem(team, addon_version), where=f"team {team.name}: default_queue")
-            check(*_partition_problems(region, team), where=f"team {team.name}: member_role_arns")
-        refuse(Eks, admin_role_arns=admin_role_arns)
-        refuse(Environment, tags=tags)
-        refuse(
-            fields.TaskGovernance,
-            where="task governance",
-            ordering=ordering,
-            idle_compute=idle_compute,
-            description=description,
-            policy_name=policy_name,
+        refuse_all(
+            lambda: check_addon(eks_cluster_name, addon_version),
+            lambda: refuse_unlike(hyperpod.CLUSTER_ARN, cluster_arn=cluster_arn),
+            lambda: refuse_for(
+                f"team {team.name}{problem}"
+                for team in teams
+                for problem in _team_problems(team, region, cluster, addon_version, admin_role_arns)
+            ),
+            lambda: refuse(Eks, admin_role_arns=admin_role_arns),
+            lambda: refuse(Environment, tags=tags),
+            lambda: refuse(
+                fields.TaskGovernance,
+                where="task governance",
+                idle_compute=idle_compute,
+                description=description,
+                policy_name=policy_name,
+            ),
+            (
+                lambda: refuse(fields.TaskGovernance, where="task governance", ordering=ordering),
+                lambda: _check_classes(ordering, priority_classes),
+            ),
+            lambda: check(same_names_problem([team.name for team in teams], listed="teams"), where="task governance"),
+            (
+                lambda: refuse_for(_name_problems(name_prefix, teams, policy_name)),
+                lambda: refuse_for(_taken_problems(name_prefix, teams, policy_name)),
+            ),
         )
         classes = _classes(ordering, priority_classes)
-        check(same_names_problem([team.name for team in teams], listed="teams"), where="task governance")
         self._cluster_arn = cluster_arn
         self._eks_cluster_name = eks_cluster_name
         self._queue_api = governance.local_queue_api(addon_version)
         self._tags = [{"Key": key, "Value": value} for key, value in sorted((tags or {}).items())]
-        names = {team.name: team.quota_name or _name(name_prefix, team.name) for team in teams}
-        policy = policy_name or _name(name_prefix, governance.POLICY_PART)
-        wanted = [(team.name, team.quota_name) for team in teams]
-        for taken in governance.names_taken(name_prefix, wanted, policy_name):
-            # whether a quota may have the policy's name is not documented; validation warns about it
-            problem = f"quota_name: {governance.same_quota_name_problem(taken.name)}"
-            check(None if taken.is_policys else problem, where=f"team {teams[taken.team].name}")
+        names = {team.name: team.quota_name or governance.made_name(name_prefix, team.name) for team in teams}
+        policy = policy_name or governance.made_name(name_prefix, governance.POLICY_PART)
 
         self.addon: eks_v2.CfnAddon | None = (
             NodeAddon(
@@ -360,6 +364,24 @@ class TaskGovernance(Construct):
         ]
 
 
+def _team_problems(
+    team: Team,
+    region: str,
+    cluster: eks_v2.ICluster | None,
+    addon_version: str | None,
+    admin_role_arns: Sequence[str],
+) -> Iterator[str]:
+    """Yield what is wrong with a team here, each with a colon before it, or the argument and one."""
+    for index, arn in enumerate(team.member_role_arns):
+        if problem := governance.member_problem(arn, admin_role_arns, listed="admin_role_arns"):
+            yield f": member_role_arns[{index}]: {in_python(problem)}"
+    if problem := _kubectl_problem(team, cluster):
+        yield f": {in_python(problem)}"
+    if problem := _queue_problem(team, addon_version):
+        yield f": default_queue: {in_python(problem)}"
+    yield from (f": member_role_arns: {in_python(problem)}" for problem in _partition_problems(region, team) if problem)
+
+
 def _kubectl_problem(team: Team, cluster: eks_v2.ICluster | None) -> str | None:
     wishes = {
         "access: rbac": team.access == "rbac" and bool(team.member_role_arns),
@@ -386,28 +408,44 @@ def _partition_problems(region: str, team: Team) -> Iterator[str | None]:
             yield arns.role_partition_problem(arn, partition=partition or "", region=region)
 
 
-def _classes(ordering: str, classes: Sequence[PriorityClass]) -> list[dict[str, Any]]:
+def _check_classes(ordering: str, classes: Sequence[PriorityClass]) -> None:
     if ordering != "priority":
-        if classes:
-            check(governance.unranked_classes_problem(ordering), where="task governance: priority_classes")
-        return []
-    chosen = classes or [PriorityClass(name=n, weight=w) for n, w in governance.DEFAULT_PRIORITY_CLASSES]
+        unranked = governance.unranked_classes_problem(ordering) if classes else None
+        check(unranked, where="task governance: priority_classes")
+        return
     check(
-        governance.PRIORITY_CLASSES.count_problem(len(chosen), what="priority classes"),
-        same_names_problem([each.name for each in chosen], listed="priority_classes"),
+        governance.PRIORITY_CLASSES.count_problem(
+            len(classes or governance.DEFAULT_PRIORITY_CLASSES), what="priority classes"
+        ),
+        same_names_problem([each.name for each in classes], listed="priority_classes"),
         where="task governance",
     )
+
+
+def _classes(ordering: str, classes: Sequence[PriorityClass]) -> list[dict[str, Any]]:
+    if ordering != "priority":
+        return []
+    chosen = classes or [PriorityClass(name=n, weight=w) for n, w in governance.DEFAULT_PRIORITY_CLASSES]
     return [{"Name": each.name, "Weight": each.weight} for each in chosen]
 
 
-def _name(prefix: str, part: str) -> str:
-    name = governance.made_name(prefix, part)
-    if not is_token(name) and not governance.POLICY_NAME.matches(name):
-        raise ValueError(
-            f"task governance: names made of name_prefix and the team must be {governance.POLICY_NAME.describes}, "
-            f'got "{name}"; shorten or change name_prefix'
-        )
-    return name
+def _name_problems(prefix: str, teams: Sequence[Team], policy_name: str | None) -> Iterator[str]:
+    parts = [*(team.name for team in teams if not team.quota_name), *(() if policy_name else [governance.POLICY_PART])]
+    for name in (governance.made_name(prefix, part) for part in parts):
+        if not is_token(name) and not governance.POLICY_NAME.matches(name):
+            yield (
+                f"task governance: names made of name_prefix and the team must be {governance.POLICY_NAME.describes}, "
+                f'got "{name}"; shorten or change name_prefix'
+            )
+
+
+def _taken_problems(prefix: str, teams: Sequence[Team], policy_name: str | None) -> Iterator[str]:
+    wanted = [(team.name, team.quota_name) for team in teams]
+    for taken in governance.names_taken(prefix, wanted, policy_name):
+        # whether a quota may have the policy's name is not documented; validation warns about it
+        if not taken.is_policys and teams[taken.team].quota_name is not None:
+            said = governance.same_quota_name_problem(taken.name)
+            yield f"team {teams[taken.team].name}: quota_name: {in_python(said)}"
 
 
 def _nag_arn(service: str, resource: str) -> str:

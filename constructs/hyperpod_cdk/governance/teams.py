@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Any, Literal
@@ -13,7 +13,7 @@ from hyperpod_cdk.catalog.rules import repeated, repeated_problem
 from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.config import task_governance as fields
 from hyperpod_cdk.config.argument_types import judged
-from hyperpod_cdk.config.arguments import is_token, refuse, unknown_type_problem
+from hyperpod_cdk.config.arguments import is_token, refuse, refuse_all, refuse_for, unknown_type_problem
 
 Preemption = Literal["lower_priority", "never"]
 Sharing = Literal["lend_and_borrow", "lend", "dont_lend"]
@@ -104,17 +104,27 @@ class QuotaRow:
         amounts = self._amounts()
         where = f"quota of {self.instance_type}"
         partition = () if self.accelerator_partition is None else ("accelerator_partition",)
-        check(governance.amounts_problem((*amounts, *partition)), where=where)
-        refuse(fields.Quota, where=where, instance_type=self.instance_type, **amounts)
         unknown = unknown_type_problem(self.instance_type, key="instance_type", stated=self.stated_types)
-        check(unknown and f"instance_type: {unknown}", where=where)
         numbers = self.stated_types.get(self.instance_type) or instance_types.get(self.instance_type)
-        if numbers is not None:
-            profile = None if self.accelerator_partition is None else self.accelerator_partition.profile
-            for keys, problem in governance.accelerator_problems(
-                numbers, accelerators=self.accelerators, profile=profile
-            ):
-                check(f"{'.'.join(keys)}: {in_python(problem)}", where=where)
+        profile = None if self.accelerator_partition is None else self.accelerator_partition.profile
+        refuse_all(
+            lambda: check(governance.amounts_problem((*amounts, *partition)), where=where),
+            lambda: refuse(fields.Quota, where=where, instance_type=self.instance_type),
+            lambda: check(unknown and f"instance_type: {unknown}", where=where),
+            (
+                lambda: refuse(fields.Quota, where=where, **amounts),
+                lambda: refuse_for(
+                    (
+                        f"{'.'.join(keys)}: {in_python(problem)}"
+                        for row in ([] if numbers is None else [numbers])
+                        for keys, problem in governance.accelerator_problems(
+                            row, accelerators=self.accelerators, profile=profile
+                        )
+                    ),
+                    where=where,
+                ),
+            ),
+        )
 
     @property
     def key(self) -> str:
@@ -239,47 +249,46 @@ class Team:
     def __post_init__(self) -> None:
         """Check everything that does not depend on other teams."""
         where = f"team {self.name}"
-        refuse(
-            fields.Team,
-            where=where,
-            name=self.name,
-            description=self.description,
-            quota_name=self.quota_name,
-            fair_share_weight=self.fair_share_weight,
-            preemption=self.preemption,
-            access=self.access,
-            pod_security=self.pod_security,
-            member_role_arns=self.member_role_arns,
-            resource_quota=self.resource_quota,
-        )
-        refuse(fields.Sharing, where=where, called={"strategy": "sharing"}, strategy=self.sharing)
-        check(
-            None if self.quota else f"quota: {fields.SOME_QUOTA.problem(self.quota, 'quota')}",
-            governance.QUOTA_RESOURCES.count_problem(len(self.quota), what="quota rows"),
-            _same_row_problem([row.key for row in self.quota], listed="quota"),
-            governance.ABSOLUTE_BORROW_LIMITS.count_problem(len(self.absolute_borrow_limits), what="borrow limits"),
-            _same_row_problem([row.key for row in self.absolute_borrow_limits], listed="absolute_borrow_limits"),
-            where=where,
-        )
-        if self.borrow_limit_percent is not None:
-            check(
-                governance.BORROW_LIMIT_PERCENT.problem(self.borrow_limit_percent, key="borrow_limit_percent"),
-                self._borrowing_problem("borrow_limit_percent"),
-                where=f"{where}: borrow_limit_percent",
-            )
-        if self.absolute_borrow_limits:
-            check(
-                self._borrowing_problem("absolute_borrow_limits"),
-                where=f"{where}: absolute_borrow_limits",
-            )
-        check(
-            repeated_problem([arn for arn in self.member_role_arns if not is_token(arn)], key="member_role_arns"),
-            *(
-                None if problem is None else f"resource_quota[{name!r}]: {problem}"
-                for name in self.resource_quota
-                if not is_token(name) and (problem := governance.limited_resource_problem(name))
+        limit = self.borrow_limit_percent
+        refuse_all(
+            lambda: refuse(
+                fields.Team,
+                where=where,
+                name=self.name,
+                description=self.description,
+                quota_name=self.quota_name,
+                fair_share_weight=self.fair_share_weight,
+                preemption=self.preemption,
+                access=self.access,
+                pod_security=self.pod_security,
+                member_role_arns=self.member_role_arns,
+                resource_quota=self.resource_quota,
             ),
-            where=where,
+            lambda: check(
+                None if self.quota else f"quota: {fields.SOME_QUOTA.problem(self.quota, 'quota')}",
+                governance.QUOTA_RESOURCES.count_problem(len(self.quota), what="quota rows"),
+                _same_row_problem([row.key for row in self.quota], listed="quota"),
+                governance.ABSOLUTE_BORROW_LIMITS.count_problem(len(self.absolute_borrow_limits), what="borrow limits"),
+                _same_row_problem([row.key for row in self.absolute_borrow_limits], listed="absolute_borrow_limits"),
+                where=where,
+            ),
+            lambda: check(
+                None if limit is None else governance.BORROW_LIMIT_PERCENT.problem(limit, key="borrow_limit_percent"),
+                where=f"{where}: borrow_limit_percent",
+            ),
+            (
+                lambda: refuse(fields.Sharing, where=where, called={"strategy": "sharing"}, strategy=self.sharing),
+                lambda: refuse_for(self._borrowing_problems(), where=where),
+            ),
+            lambda: check(
+                repeated_problem([arn for arn in self.member_role_arns if not is_token(arn)], key="member_role_arns"),
+                *(
+                    None if problem is None else f"resource_quota[{name!r}]: {problem}"
+                    for name in self.resource_quota
+                    if not is_token(name) and (problem := governance.limited_resource_problem(name))
+                ),
+                where=where,
+            ),
         )
 
     @property
@@ -308,10 +317,15 @@ class Team:
             "PreemptTeamTasks": governance.PREEMPTION[self.preemption],
         }
 
-    def _borrowing_problem(self, key: str) -> str | None:
+    def _borrowing_problems(self) -> Iterator[str]:
         if self.sharing == "lend_and_borrow":
-            return None
-        return governance.borrowing_problem(self.sharing, key=key, strategy="sharing")
+            return
+        limits = {
+            "borrow_limit_percent": self.borrow_limit_percent is not None,
+            "absolute_borrow_limits": bool(self.absolute_borrow_limits),
+        }
+        for key in (key for key, is_given in limits.items() if is_given):
+            yield f"{key}: {in_python(governance.borrowing_problem(self.sharing, key=key, strategy='sharing'))}"
 
 
 def resource_limits(team: Team, instance_types: Mapping[str, InstanceType]) -> dict[str, str]:
@@ -348,7 +362,5 @@ def _same_row_problem(keys: Sequence[str], *, listed: str) -> str | None:
 
 
 def check(*problems: str | None, where: str) -> None:
-    """Raise the first problem as a ValueError that names its place."""
-    for problem in problems:
-        if problem is not None:
-            raise ValueError(f"{where}: {in_python(problem)}")
+    """Raise ValueError with all problems, each of which names its place; None is no problem."""
+    refuse_for((in_python(problem) for problem in problems if problem is not None), where=where)

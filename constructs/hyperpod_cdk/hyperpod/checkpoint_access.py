@@ -18,7 +18,7 @@ from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.common.stack_arns import HERE, arn_here
 from hyperpod_cdk.config import checkpointing as fields
 from hyperpod_cdk.config.argument_types import judged
-from hyperpod_cdk.config.arguments import is_token, refuse
+from hyperpod_cdk.config.arguments import is_token, refuse, refuse_all, refuse_for
 from hyperpod_cdk.eks.node_addons import POD_IDENTITY_TRUST, check_addon
 
 # the first four as in the README of amzn-sagemaker-checkpointing; a checkpoint is uploaded in parts of 32 MiB
@@ -68,8 +68,23 @@ class CheckpointAccess(Construct):
         kms_key_arns: Sequence[str] = (),
     ) -> None:
         super().__init__(scope, construct_id)
-        check_addon(eks_cluster_name)
-        _check(self, namespace, service_account, buckets, kms_key_arns)
+        region = Stack.of(self).region
+        refuse_all(
+            lambda: check_addon(eks_cluster_name),
+            (
+                lambda: refuse(fields.CheckpointAccount, namespace=namespace),
+                lambda: refuse_for(_service_account_problems(namespace, service_account)),
+            ),
+            lambda: refuse(fields.CheckpointAccount, called={"name": "service_account"}, name=service_account),
+            (
+                lambda: refuse(fields.CheckpointAccount, buckets=buckets),
+                lambda: refuse_for(_bucket_problems(buckets)),
+            ),
+            (
+                lambda: refuse(fields.CheckpointAccount, kms_key_arns=kms_key_arns),
+                lambda: refuse_for(_key_problems(kms_key_arns, region=region)),
+            ),
+        )
         places = [_place(address) for address in buckets]
         policy = iam.CfnRole.PolicyProperty(
             policy_name="Checkpoints",
@@ -107,23 +122,24 @@ class CheckpointAccess(Construct):
         )
 
 
-def _check(
-    scope: Construct, namespace: str, service_account: str, buckets: Sequence[str], kms_key_arns: Sequence[str]
-) -> None:
-    refuse(fields.CheckpointAccount, namespace=namespace, buckets=buckets, kms_key_arns=kms_key_arns)
-    refuse(fields.CheckpointAccount, called={"name": "service_account"}, name=service_account)
+def _service_account_problems(namespace: str, service_account: str) -> Iterator[str]:
     if problem := addons.service_account_problem(namespace, service_account):
-        raise ValueError(f"service_account: {problem}")
+        yield f"service_account: {problem}"
+
+
+def _bucket_problems(buckets: Sequence[str]) -> Iterator[str]:
     for index, problem in s3_places.overlaps([each for each in buckets if not is_token(each)], key="buckets"):
-        raise ValueError(f"buckets[{index}]: {in_python(problem)}")
+        yield f"buckets[{index}]: {in_python(problem)}"
+
+
+def _key_problems(kms_key_arns: Sequence[str], *, region: str) -> Iterator[str]:
     known = [arn for arn in kms_key_arns if not is_token(arn)]
     if problem := repeated_problem(known, key="kms_key_arns"):
-        raise ValueError(problem)
-    region = Stack.of(scope).region
+        yield problem
     partition = None if is_token(region) else regions.partition_of(region)
     for arn in known if partition else ():
         if problem := arns.partition_problem(arn, partition=partition or "", region=region):
-            raise ValueError(f"kms_key_arns[{kms_key_arns.index(arn)}]: {problem}")
+            yield f"kms_key_arns[{kms_key_arns.index(arn)}]: {problem}"
 
 
 def _place(address: str) -> tuple[str, str]:

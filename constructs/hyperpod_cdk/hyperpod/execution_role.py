@@ -19,7 +19,7 @@ from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge, all_objec
 from hyperpod_cdk.common.removal import goes_with_its_stack
 from hyperpod_cdk.common.stack_arns import ANY_ACCOUNT, HERE, ec2_arn, id_of
 from hyperpod_cdk.config.argument_types import judged
-from hyperpod_cdk.config.arguments import refuse_unlike
+from hyperpod_cdk.config.arguments import refuse_all, refuse_for, refuse_unlike
 
 MANAGED_POLICY = "AmazonSageMakerClusterInstanceRolePolicy"
 """AWS's own policy for nodes: CloudWatch logs and metrics, Session Manager, buckets named ``sagemaker-*``."""
@@ -108,14 +108,16 @@ class NodeExecutionRole(Construct):
         others: Sequence[str] = (),
     ) -> None:
         super().__init__(scope, construct_id)
-        refuse_unlike(hyperpod.EKS_CLUSTER_ARN, eks_cluster_arn=eks_cluster_arn)
-        refuse_unlike(ROLE_ARN, others=others)
-        for argument, given in (("subnets", subnets), ("security_groups", security_groups)):
-            if not given:
-                raise ValueError(
-                    f"{argument} must name at least one of the {argument.replace('_', ' ')} of the instance groups, "
-                    f"got none; pass every one that a group uses"
-                )
+        refuse_all(
+            lambda: refuse_unlike(hyperpod.EKS_CLUSTER_ARN, eks_cluster_arn=eks_cluster_arn),
+            lambda: refuse_unlike(ROLE_ARN, others=others),
+            lambda: refuse_for(
+                f"{argument} must name at least one of the {argument.replace('_', ' ')} of the instance groups, "
+                f"got none; pass every one that a group uses"
+                for argument, given in (("subnets", subnets), ("security_groups", security_groups))
+                if not given
+            ),
+        )
         self._role = iam.Role(
             self,
             "Role",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -13,7 +13,7 @@ from hyperpod_cdk.catalog import hyperpod
 from hyperpod_cdk.catalog.rules import same_names_problem
 from hyperpod_cdk.common.manifests import applied_manifest
 from hyperpod_cdk.config.argument_types import judged
-from hyperpod_cdk.config.arguments import problems
+from hyperpod_cdk.config.arguments import problems, refuse_for
 from hyperpod_cdk.config.hyperpod import KarpenterPool
 from hyperpod_cdk.hyperpod.instance_groups import TaintLike
 
@@ -92,7 +92,7 @@ class KarpenterPools(Construct):
         after: Sequence[IDependable] = (),
     ) -> None:
         super().__init__(scope, construct_id)
-        _check(pools, taints or {})
+        refuse_for(_problems(pools, taints or {}))
         self.manifests: dict[str, eks.KubernetesManifest] = {}
         for pool in pools:
             manifest = applied_manifest(
@@ -106,30 +106,32 @@ class KarpenterPools(Construct):
             self.manifests[pool.name] = manifest
 
 
-def _check(pools: Sequence[PoolLike], taints: Mapping[str, Sequence[TaintLike]]) -> None:
-    home: dict[str, str] = {}
+def _problems(pools: Sequence[PoolLike], taints: Mapping[str, Sequence[TaintLike]]) -> Iterator[str]:
     if same := same_names_problem([pool.name for pool in pools], listed="pools"):
-        raise ValueError(f"karpenter {same}")
+        yield f"karpenter {same}"
+    home: dict[str, str] = {}
     for pool in pools:
-        values = {
-            "name": pool.name,
-            "instance_groups": pool.instance_groups,
-            "consolidation": pool.consolidation,
-            "consolidate_after_seconds": pool.consolidate_after_seconds,
-        }
-        problem = next(problems(KarpenterPool, values), None)
+        where = f'karpenter pool "{pool.name}"'
+        yield from (f"{where}: {problem}" for problem in _pool_problems(pool, taints))
         for group in pool.instance_groups:
             if group in home:
-                problem = f"instance_groups: {hyperpod.two_pools_problem(group, home[group])}"
-            home[group] = pool.name
-        first, *others = pool.instance_groups or [""]
-        of_groups = {each: {tuple(_taint(t).items()) for t in taints.get(each, ())} for each in pool.instance_groups}
-        for other in others:
-            if of_groups[other] != of_groups[first]:
-                problem = hyperpod.unlike_taints_problem(first, other, pool=pool.name)
-                break
-        if problem:
-            raise ValueError(f'karpenter pool "{pool.name}": {problem}')
+                yield f"{where}: instance_groups: {hyperpod.two_pools_problem(group, home[group])}"
+            home.setdefault(group, pool.name)
+
+
+def _pool_problems(pool: PoolLike, taints: Mapping[str, Sequence[TaintLike]]) -> Iterator[str]:
+    values = {
+        "name": pool.name,
+        "instance_groups": pool.instance_groups,
+        "consolidation": pool.consolidation,
+        "consolidate_after_seconds": pool.consolidate_after_seconds,
+    }
+    yield from problems(KarpenterPool, values)
+    first, *others = pool.instance_groups or [""]
+    of_groups = {each: {tuple(_taint(t).items()) for t in taints.get(each, ())} for each in pool.instance_groups}
+    unlike = next((other for other in others if of_groups[other] != of_groups[first]), None)
+    if unlike is not None:
+        yield hyperpod.unlike_taints_problem(first, unlike, pool=pool.name)
 
 
 def _node_class(pool: PoolLike) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import cast
@@ -24,7 +24,7 @@ from hyperpod_cdk.common.acknowledgments import acknowledge_bucket_deployment, a
 from hyperpod_cdk.common.physical_names import STACK_PART_LENGTH, stack_part
 from hyperpod_cdk.common.stack_arns import HERE
 from hyperpod_cdk.config.argument_types import judged
-from hyperpod_cdk.config.arguments import refuse, unknown_type_problem
+from hyperpod_cdk.config.arguments import refuse, refuse_all, refuse_for, unknown_type_problem
 from hyperpod_cdk.config.lifecycle import ExistingBucket
 from hyperpod_cdk.script_files import (
     ENVIRONMENT,
@@ -129,35 +129,25 @@ class LifecycleScripts(Construct):
         stated_types: Mapping[str, instance_types.InstanceType] = MappingProxyType({}),
     ) -> None:
         super().__init__(scope, construct_id)
-        if bucket is not None and encryption_key is not None:
-            raise ValueError(
-                "encryption_key is for a new bucket, got both bucket and encryption_key; "
-                "leave out encryption_key: the given bucket has its own"
-            )
+        both = (
+            "encryption_key is for a new bucket, got both bucket and encryption_key; "
+            "leave out encryption_key: the given bucket has its own"
+        )
         folder = prefix or ""
-        refuse(ExistingBucket, prefix=prefix or None)
-        refuse(ExistingBucket, called={"name": "bucket"}, name=None if bucket is None else bucket.bucket_name)
-        for key, types in (("lustre", lustre), ("lustre_over_efa", lustre_over_efa)):
-            for each in types:
-                if problem := unknown_type_problem(each, key=key, stated=stated_types):
-                    raise ValueError(f"{key}: {in_python(problem)}")
-        for each, number in lustre_over_efa.items():
-            if number < 0:
-                raise ValueError(f"lustre_over_efa[{each!r}]: must be at least 0, got {number}; set 0 for none")
-            row = stated_types.get(each) or instance_types.get(each)
-            if row is not None and number > row.network_cards:
-                raise ValueError(
-                    f"lustre_over_efa[{each!r}]: must be at most {row.network_cards}, one for each network card, got"
-                    f" {number}; set {efa_interfaces(row)}"
-                )
         self.directory: Path = library_scripts() if directory is None else Path(directory)
-        check_scripts(self.directory)
-        check_steps(steps, self.directory)
-        # of the folder as it is hashed; every instance group uses them
-        self._names = script_names(self.directory)
-        for index, entry_point in enumerate(entry_points):
-            if problem := self.script_problem(entry_point, key=f"entry_points[{index}]"):
-                raise ValueError(problem)
+        refuse_all(
+            lambda: refuse_for([both] if bucket is not None and encryption_key is not None else ()),
+            lambda: refuse(ExistingBucket, prefix=prefix or None),
+            lambda: refuse(
+                ExistingBucket, called={"name": "bucket"}, name=None if bucket is None else bucket.bucket_name
+            ),
+            lambda: refuse_for(_type_problems(lustre, lustre_over_efa, stated_types)),
+            (
+                lambda: check_scripts(self.directory),
+                lambda: check_steps(steps, self.directory),
+                lambda: self._check_entry_points(entry_points),
+            ),
+        )
         text = environment_text(lustre=lustre, lustre_over_efa=lustre_over_efa)
         written = {f"{STEPS}/{step.name}": step.read_text(encoding="utf-8") for step in steps}
         if text:
@@ -199,6 +189,15 @@ class LifecycleScripts(Construct):
     def deployment(self) -> IDependable:
         """The upload; resources that create nodes must depend on it."""
         return self._deployment
+
+    def _check_entry_points(self, entry_points: Sequence[str]) -> None:
+        # of the folder as it is hashed; every instance group uses them
+        self._names = script_names(self.directory)
+        found = (
+            self.script_problem(entry_point, key=f"entry_points[{index}]")
+            for index, entry_point in enumerate(entry_points)
+        )
+        refuse_for(problem for problem in found if problem)
 
     def script_problem(self, script: str, *, key: str = "on_create") -> str | None:
         """Say why ``script``, which ``key`` names, cannot run on a node from this folder, or return None."""
@@ -270,3 +269,23 @@ def _bucket_word(label: str) -> str:
 def _room_of_word() -> int:
     rest = ("", "0" * STACK_PART_LENGTH, "0" * _ACCOUNT_LENGTH, max(regions.names(), key=len))
     return BUCKET_NAME_MAXIMUM - len(hyperpod.LIFECYCLE_BUCKET_PREFIX) - len("-".join(rest))
+
+
+def _type_problems(
+    lustre: Sequence[str],
+    lustre_over_efa: Mapping[str, int],
+    stated_types: Mapping[str, instance_types.InstanceType],
+) -> Iterator[str]:
+    for key, types in (("lustre", lustre), ("lustre_over_efa", lustre_over_efa)):
+        for each in types:
+            if problem := unknown_type_problem(each, key=key, stated=stated_types):
+                yield f"{key}: {in_python(problem)}"
+    for each, number in lustre_over_efa.items():
+        if number < 0:
+            yield f"lustre_over_efa[{each!r}]: must be at least 0, got {number}; set 0 for none"
+        row = stated_types.get(each) or instance_types.get(each)
+        if row is not None and number > row.network_cards:
+            yield (
+                f"lustre_over_efa[{each!r}]: must be at most {row.network_cards}, one for each network card, got"
+                f" {number}; set {efa_interfaces(row)}"
+            )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import aws_cdk as cdk
@@ -18,7 +18,7 @@ from hyperpod_cdk.common.physical_names import stack_part
 from hyperpod_cdk.common.stack_arns import HERE, arn_here
 from hyperpod_cdk.config import wanted_alarms
 from hyperpod_cdk.config.argument_types import judged
-from hyperpod_cdk.config.arguments import refuse, refuse_unlike
+from hyperpod_cdk.config.arguments import refuse, refuse_all, refuse_for, refuse_unlike
 from hyperpod_cdk.config.hyperpod import HyperPod
 
 DETAIL_TYPES = (
@@ -82,10 +82,13 @@ class NodeEvents(Construct):
         alarm_actions: Sequence[str] = (),
     ) -> None:
         super().__init__(scope, construct_id)
-        refuse(HyperPod, cluster_name=cluster_name)
-        refuse_unlike(hyperpod.CLUSTER_ARN, cluster_arn=cluster_arn)
-        check_retention(retention_days=retention_days)
-        _check_actions(alarm_actions)
+        refuse_all(
+            lambda: refuse(HyperPod, cluster_name=cluster_name),
+            lambda: refuse_unlike(hyperpod.CLUSTER_ARN, cluster_arn=cluster_arn),
+            lambda: check_retention(retention_days=retention_days),
+            lambda: refuse_for(_count_problems(alarm_actions)),
+            lambda: refuse_unlike(notifications.ALARM_ACTION, alarm_actions=alarm_actions),
+        )
         name = f"{cluster_name}-hyperpod"
         group_name = hyperpod.events_log_group(cluster_name, stack_part=stack_part())
         # for a longer one CloudFormation generates a name
@@ -224,8 +227,7 @@ def _dashboard(namespace: str, log_group_name: str) -> dict[str, Any]:
     }
 
 
-def _check_actions(actions: Sequence[str]) -> None:
+def _count_problems(actions: Sequence[str]) -> Iterator[str]:
     problem = notifications.ALARM_ACTIONS.count_problem(len(actions), what="ARNs")
     if problem:
-        raise ValueError(f"alarm_actions: {problem}")
-    refuse_unlike(notifications.ALARM_ACTION, alarm_actions=actions)
+        yield f"alarm_actions: {problem}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import aws_cdk as cdk
@@ -18,7 +18,7 @@ from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.common.handler_functions import document, handler_function, handler_role
 from hyperpod_cdk.common.stack_arns import arn_here
 from hyperpod_cdk.config.argument_types import judged
-from hyperpod_cdk.config.arguments import refuse, refuse_unlike
+from hyperpod_cdk.config.arguments import refuse, refuse_all, refuse_for, refuse_unlike
 from hyperpod_cdk.config.instance_group import InstanceGroup
 
 _INVOCATION_SECONDS = 900
@@ -45,8 +45,10 @@ class AwaitedGroup:
     expected: bool = True
 
     def __post_init__(self) -> None:
-        refuse_unlike(hyperpod.INSTANCE_GROUP_NAME, name=self.name)
-        refuse(InstanceGroup, where=f"instance group {self.name}", count=self.count)
+        refuse_all(
+            lambda: refuse_unlike(hyperpod.INSTANCE_GROUP_NAME, name=self.name),
+            lambda: refuse(InstanceGroup, where=f"instance group {self.name}", count=self.count),
+        )
 
 
 @judged()
@@ -179,14 +181,13 @@ class NodesReady(Construct):
         waiter: NodeWaiter | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
-        refuse_unlike(hyperpod.CLUSTER_ARN, cluster_arn=cluster_arn)
-        _check(groups, nodes=nodes)
         soon = any(group.expected for group in groups)
         default = hyperpod.NODE_WAIT_DEFAULT_MINUTES if soon else hyperpod.NODE_WAIT_LONGEST_MINUTES
         minutes = default if timeout_minutes is None else timeout_minutes
-        problem = hyperpod.NODE_WAIT_MINUTES.problem(minutes, key="timeout_minutes")
-        if problem:
-            raise ValueError(f"timeout_minutes {in_python(problem)}")
+        refuse_all(
+            lambda: refuse_unlike(hyperpod.CLUSTER_ARN, cluster_arn=cluster_arn),
+            lambda: refuse_for(_problems(groups, nodes=nodes, minutes=minutes)),
+        )
         waiter = waiter or NodeWaiter(self, "Waiter")
         self.resource: cdk.CfnResource = cdk.CfnResource(
             self,
@@ -214,19 +215,18 @@ class NodesReady(Construct):
         return self.resource.get_att("Groups").to_string()
 
 
-def _check(groups: Sequence[AwaitedGroup], *, nodes: int) -> None:
+def _problems(groups: Sequence[AwaitedGroup], *, nodes: int, minutes: int) -> Iterator[str]:
     if not groups:
-        raise ValueError(
-            "groups: must name instance groups whose nodes can run add-on pods, got none; leave out the wait"
-        )
+        yield "groups: must name instance groups whose nodes can run add-on pods, got none; leave out the wait"
     for group in groups:
         if group.count < 1:
-            raise ValueError(
-                f"groups: must have nodes, got {group.count} for {group.name}; leave out groups without nodes"
-            )
+            yield f"groups: must have nodes, got {group.count} for {group.name}; leave out groups without nodes"
     total = sum(group.count for group in groups)
-    if not 1 <= nodes <= total:
-        raise ValueError(f"nodes: must be between 1 and the {total} of the groups, got {nodes}; leave it out for 1")
+    # of groups without nodes no number is right
+    if all(group.count > 0 for group in groups) and groups and not 1 <= nodes <= total:
+        yield f"nodes: must be between 1 and the {total} of the groups, got {nodes}; leave it out for 1"
+    if problem := hyperpod.NODE_WAIT_MINUTES.problem(minutes, key="timeout_minutes"):
+        yield f"timeout_minutes {in_python(problem)}"
 
 
 def _nag(service: str, resource: str) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import aws_cdk as cdk
 from aws_cdk import aws_budgets as budgets
@@ -30,7 +30,7 @@ from hyperpod_cdk.common.handler_functions import document, handler_function, ha
 from hyperpod_cdk.common.keys import EncryptionKey
 from hyperpod_cdk.common.stack_arns import HERE, arn_here, arn_of_aws
 from hyperpod_cdk.config.argument_types import judged
-from hyperpod_cdk.config.arguments import is_token, refuse, refuse_unknown_types, refuse_unlike
+from hyperpod_cdk.config.arguments import is_token, refuse, refuse_all, refuse_for, refuse_unknown_types, refuse_unlike
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.hyperpod import HyperPod
 from hyperpod_cdk.config.notify import EVENTS, FUNCTION_EVENTS, Event, Notify, Slack
@@ -183,32 +183,47 @@ class Notifications(Construct):
         quota_percent: int = 80,
     ) -> None:
         super().__init__(scope, construct_id)
-        _check_cluster(cluster_name, cluster_arn, instance_groups, training_plan_arns)
-        refuse_unknown_types(instance_types=instance_types, spot_instance_types=spot_instance_types)
-        on_demand, of_spot = _names_of(instance_types), _names_of(spot_instance_types)
-        _check_file_systems(file_systems or {})
-        refuse(Environment, called={"name": "environment_name"}, name=environment_name)
-        refuse(
-            Notify,
-            called={"sns_topic_arn": "topic_arn"},
-            emails=emails,
-            sns_topic_arn=topic_arn,
-            event_bus_arn=event_bus_arn,
-            monthly_budget_usd=monthly_budget_usd,
-            events=events,
-            nodes_missing_minutes=nodes_missing_minutes,
-            file_system_percent=file_system_percent,
-            storage_target_percent=storage_target_percent,
-            quota_percent=quota_percent,
-        )
-        for key, values in (("emails", emails), ("events", events)):
-            again = repeated_problem(values, key=key)
-            if again:
-                raise ValueError(again)
         stack = cdk.Stack.of(self)
-        _check_places(topic_arn, topic_key, event_bus_arn, region=stack.region, account=stack.account)
-        if monthly_budget_usd is not None and topic_arn is not None:
-            _check_budget(topic_arn, account=stack.account)
+        own_key = (
+            "topic_key: cannot be set together with topic_arn, a topic that is not changed; remove topic_key, and set"
+            " the key on that topic itself"
+        )
+        refuse_all(
+            lambda: refuse(HyperPod, cluster_name=cluster_name),
+            lambda: refuse_unlike(hyperpod.CLUSTER_ARN, cluster_arn=cluster_arn),
+            lambda: refuse_unlike(hyperpod.INSTANCE_GROUP_NAME, instance_groups=instance_groups),
+            lambda: refuse_unlike(hyperpod.TRAINING_PLAN_ARN, training_plan_arns=training_plan_arns),
+            lambda: refuse_unknown_types(instance_types=instance_types, spot_instance_types=spot_instance_types),
+            lambda: refuse_for(_file_system_name_problems(file_systems or {})),
+            lambda: refuse_unlike(FILE_SYSTEM_ID, file_systems=file_systems),
+            lambda: refuse(Environment, called={"name": "environment_name"}, name=environment_name),
+            lambda: refuse(
+                Notify,
+                emails=emails,
+                monthly_budget_usd=monthly_budget_usd,
+                events=events,
+                nodes_missing_minutes=nodes_missing_minutes,
+                file_system_percent=file_system_percent,
+                storage_target_percent=storage_target_percent,
+                quota_percent=quota_percent,
+            ),
+            lambda: refuse_for(
+                again
+                for key, values in (("emails", emails), ("events", events))
+                if (again := repeated_problem(values, key=key))
+            ),
+            lambda: refuse_for([own_key] if topic_key is not None and topic_arn is not None else ()),
+            (
+                lambda: refuse(Notify, called={"sns_topic_arn": "topic_arn"}, sns_topic_arn=topic_arn),
+                lambda: refuse_for(_place_problems("topic_arn", topic_arn, stack.region, stack.account)),
+                lambda: refuse_for(_budget_problems(topic_arn, monthly_budget_usd, account=stack.account)),
+            ),
+            (
+                lambda: refuse(Notify, event_bus_arn=event_bus_arn),
+                lambda: refuse_for(_place_problems("event_bus_arn", event_bus_arn, stack.region, stack.account)),
+            ),
+        )
+        on_demand, of_spot = _names_of(instance_types), _names_of(spot_instance_types)
         self._has_budget = monthly_budget_usd is not None
         self._key = topic_key
         self._bus_arn, self._has_chat = event_bus_arn, slack is not None
@@ -639,47 +654,29 @@ def _names_of(types: Sequence[str | InstanceType]) -> list[str]:
     return [each.name if isinstance(each, InstanceType) else each for each in types]
 
 
-def _check_cluster(name: str, arn: str, groups: Sequence[str], plans: Sequence[str]) -> None:
-    refuse(HyperPod, cluster_name=name)
-    refuse_unlike(hyperpod.CLUSTER_ARN, cluster_arn=arn)
-    refuse_unlike(hyperpod.INSTANCE_GROUP_NAME, instance_groups=groups)
-    refuse_unlike(hyperpod.TRAINING_PLAN_ARN, training_plan_arns=plans)
-
-
-def _check_file_systems(file_systems: Mapping[str, str]) -> None:
+def _file_system_name_problems(file_systems: Mapping[str, str]) -> Iterator[str]:
     for name in file_systems:
         if not is_token(name) and (problem := FILE_SYSTEM_NAME.problem(name, key="the key")):
-            raise ValueError(f"file_systems[{name!r}]: {in_python(problem)}")
-    refuse_unlike(FILE_SYSTEM_ID, file_systems=file_systems)
+            yield f"file_systems[{name!r}]: {in_python(problem)}"
 
 
-def _check_places(
-    topic_arn: str | None, topic_key: EncryptionKey | None, event_bus_arn: str | None, *, region: str, account: str
-) -> None:
-    if topic_key is not None and topic_arn is not None:
-        raise ValueError(
-            "topic_key: cannot be set together with topic_arn, a topic that is not changed; remove "
-            "topic_key, and"
-            " set the key on that topic itself"
-        )
-    if is_token(region):
+def _place_problems(
+    key: Literal["topic_arn", "event_bus_arn"], arn: str | None, region: str, account: str
+) -> Iterator[str]:
+    if arn is None or is_token(arn) or is_token(region):
         return
-    for key, arn in (("topic_arn", topic_arn), ("event_bus_arn", event_bus_arn)):
-        if arn is None or is_token(arn):
-            continue
-        partition = regions.partition_of(region) or arn_parts(arn).partition
-        problem = (
-            facts.topic_problem(arn, partition=partition, region=region)
-            if key == "topic_arn"
-            else facts.event_bus_problem(arn, partition=partition, region=region, account=account)
-        )
-        if problem:
-            raise ValueError(f"{key}: {in_python(problem)}")
-
-
-def _check_budget(topic_arn: str, *, account: str) -> None:
-    if is_token(topic_arn) or is_token(account):
-        return
-    problem = facts.budget_topic_problem(topic_arn, account=account)
+    partition = regions.partition_of(region) or arn_parts(arn).partition
+    problem = (
+        facts.topic_problem(arn, partition=partition, region=region)
+        if key == "topic_arn"
+        else facts.event_bus_problem(arn, partition=partition, region=region, account=account)
+    )
     if problem:
-        raise ValueError(f"monthly_budget_usd: {problem}")
+        yield f"{key}: {in_python(problem)}"
+
+
+def _budget_problems(topic_arn: str | None, monthly_budget_usd: int | None, *, account: str) -> Iterator[str]:
+    if topic_arn is None or monthly_budget_usd is None or is_token(topic_arn) or is_token(account):
+        return
+    if problem := facts.budget_topic_problem(topic_arn, account=account):
+        yield f"monthly_budget_usd: {problem}"

@@ -20,7 +20,7 @@ from hyperpod_cdk.common.removal import goes_with_its_stack
 from hyperpod_cdk.common.stack_arns import HERE
 from hyperpod_cdk.config import restricted_group as fields
 from hyperpod_cdk.config.argument_types import judged
-from hyperpod_cdk.config.arguments import flaws, for_rules, is_token, refuse, refuse_for, refuse_unlike
+from hyperpod_cdk.config.arguments import flaws, for_rules, is_token, refuse, refuse_all, refuse_for, refuse_unlike
 from hyperpod_cdk.config.draft import certain
 from hyperpod_cdk.hyperpod.execution_role import NodeExecutionRole
 from hyperpod_cdk.hyperpod.instance_groups import DeepHealthCheck, InstanceGroup, in_lines, value_flaws
@@ -127,15 +127,19 @@ class RestrictedExecutionRole(Construct):
         prometheus_workspace_arn: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
-        refuse(
-            fields.RestrictedGroup,
-            input_buckets=input_buckets,
-            output_buckets=output_buckets,
-            kms_key_arns=kms_key_arns,
-        )
-        refuse_unlike(operators.PROMETHEUS_WORKSPACE_ARN, prometheus_workspace_arn=prometheus_workspace_arn)
         again = rules.bucket_problems(input_buckets, output_buckets)
-        refuse_for(f"{key}[{index}]: {problem}" for key, index, problem in again)
+        refuse_all(
+            lambda: refuse(
+                fields.RestrictedGroup,
+                input_buckets=input_buckets,
+                output_buckets=output_buckets,
+                kms_key_arns=kms_key_arns,
+            ),
+            lambda: refuse_unlike(
+                operators.PROMETHEUS_WORKSPACE_ARN, prometheus_workspace_arn=prometheus_workspace_arn
+            ),
+            lambda: refuse_for(f"{key}[{index}]: {problem}" for key, index, problem in again),
+        )
         self.role: iam.IRole = node_role.role
         self.policies: IDependable = node_role.policies
         statements = list(_statements(input_buckets, output_buckets, kms_key_arns, reward_functions=reward_functions))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from aws_cdk import CfnTag, Stack, Token
 from aws_cdk import aws_ec2 as ec2
@@ -16,8 +16,8 @@ from hyperpod_cdk.catalog.sentences import in_python
 from hyperpod_cdk.common.stack_arns import HERE, id_of
 from hyperpod_cdk.config import network as fields
 from hyperpod_cdk.config.argument_types import judged
-from hyperpod_cdk.config.arguments import is_token, refuse
-from hyperpod_cdk.network.vpc import check_zone_id
+from hyperpod_cdk.config.arguments import is_token, refuse, refuse_all, refuse_for
+from hyperpod_cdk.network.vpc import check_zone_ids
 
 _HTTPS = 443
 _WORD = re.compile(r"[A-Za-z0-9]+")
@@ -140,18 +140,29 @@ def _check(
     *,
     region: str,
 ) -> None:
-    if not subnet_ids:
-        raise ValueError("subnet_ids: must hold at least one subnet, got none; add one by its AZ ID")
-    for zone in subnet_ids:
-        check_zone_id("subnet_ids", zone, region=region)
-    refuse(fields.ExistingNetwork, called={"node_subnet_ids": "subnet_ids"}, node_subnet_ids=subnet_ids)
+    refuse_all(
+        lambda: refuse_for(_problems(services, clients, client_cidrs)),
+        lambda: check_zone_ids("subnet_ids", subnet_ids, region=region),
+        lambda: (
+            refuse_for(["subnet_ids: must hold at least one subnet, got none; add one by its AZ ID"])
+            if not subnet_ids
+            else refuse(fields.ExistingNetwork, called={"node_subnet_ids": "subnet_ids"}, node_subnet_ids=subnet_ids)
+        ),
+        lambda: refuse(fields.InterfaceEndpoints, called={"additional": "services"}, additional=services),
+    )
+
+
+def _problems(
+    services: Sequence[str],
+    clients: Sequence[ec2.ISecurityGroup],
+    client_cidrs: Sequence[str],
+) -> Iterator[str]:
     for index, cidr in enumerate(client_cidrs):
         if not is_token(cidr) and (problem := rules.block_problem(cidr, key=f"client_cidrs[{index}]")):
-            raise ValueError(f"client_cidrs[{index}]: {in_python(problem)}")
+            yield f"client_cidrs[{index}]: {in_python(problem)}"
     if not clients and not client_cidrs:
-        raise ValueError("clients: must name who may call the endpoints, got nobody; add a group or client_cidrs")
-    refuse(fields.InterfaceEndpoints, called={"additional": "services"}, additional=services)
+        yield "clients: must name who may call the endpoints, got nobody; add a group or client_cidrs"
     if problem := repeated_problem(services, key="services"):
-        raise ValueError(problem)
+        yield problem
     if "s3" in services:
-        raise ValueError(f"services[{services.index('s3')}]: {rules.GATEWAY_SERVICE_PROBLEM}")
+        yield f"services[{services.index('s3')}]: {rules.GATEWAY_SERVICE_PROBLEM}"

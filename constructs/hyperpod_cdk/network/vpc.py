@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,7 +22,7 @@ from hyperpod_cdk.common.acknowledgments import acknowledge_log_group
 from hyperpod_cdk.common.stack_arns import HERE, id_of
 from hyperpod_cdk.config import network as fields
 from hyperpod_cdk.config.argument_types import judged
-from hyperpod_cdk.config.arguments import is_token, refuse, refuse_unlike
+from hyperpod_cdk.config.arguments import is_token, refuse, refuse_all, refuse_for, refuse_unlike
 
 _ANYWHERE = "0.0.0.0/0"
 _ALL = "-1"
@@ -108,24 +108,32 @@ class Network(Construct):
         retain: bool = False,
     ) -> None:
         super().__init__(scope, construct_id)
-        refuse(fields.Network, egress=egress)
         is_closed = egress == "closed"
-        # first: a closed network has no number of NAT gateways at all
-        _check_egress(availability_zones, nat_gateways, endpoint_zones, is_closed=is_closed)
-        refuse(fields.Network, nat_gateways=nat_gateways)
-        gateway_count = 1 if nat_gateways is None else nat_gateways
-        _check(
-            vpc_cidr,
-            availability_zones,
-            region=Stack.of(self).region,
-            nat_gateways=gateway_count,
-            control_plane_zones=control_plane_zones,
-        )
-        _check_file_system_zones(availability_zones, file_system_zones)
         zones = list(availability_zones)
+        gateway_count = 1 if nat_gateways is None else nat_gateways
         served = [zone for zone in zones if is_closed and (endpoint_zones is None or zone in endpoint_zones)]
         used = max([control_plane_zones, *(zones.index(zone) + 1 for zone in served)])
-        slots = _slots(vpc_cidr, needed=used if is_closed else control_plane_zones + gateway_count)
+        needed = used if is_closed else control_plane_zones + gateway_count
+        region = Stack.of(self).region
+        refuse_all(
+            # whether a network is closed says what it needs
+            (
+                lambda: refuse(fields.Network, egress=egress),
+                lambda: refuse_for(_egress_problems(zones, nat_gateways, endpoint_zones, is_closed=is_closed)),
+            ),
+            (
+                lambda: _check_counts(len(zones), None if is_closed else nat_gateways, control_plane_zones),
+                lambda: _check_room(vpc_cidr, needed=needed),
+            ),
+            lambda: refuse_for(_vpc_problems(vpc_cidr)),
+            (
+                lambda: check_zone_ids("availability_zones", zones, region=region),
+                lambda: refuse_for(_control_plane_problems(zones, control_plane_zones)),
+            ),
+            lambda: refuse_for(_block_problems(vpc_cidr, availability_zones)),
+            lambda: refuse_for(_file_system_zone_problems(zones, file_system_zones)),
+        )
+        slots = list(rules.slots(vpc_cidr))
         self._path = self.node.path
         self._vpc = ec2.CfnVPC(
             self,
@@ -395,18 +403,17 @@ class ExistingNetwork(Construct):
         vpc_cidr: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
-        refuse(
-            fields.ExistingNetwork,
-            vpc_id=vpc_id,
-            node_subnet_ids=node_subnet_ids,
-            control_plane_subnet_ids=control_plane_subnet_ids,
+        refuse_all(
+            lambda: refuse(
+                fields.ExistingNetwork,
+                vpc_id=vpc_id,
+                node_subnet_ids=node_subnet_ids,
+                control_plane_subnet_ids=control_plane_subnet_ids,
+            ),
+            lambda: refuse_for(() if vpc_cidr is None or is_token(vpc_cidr) else _vpc_problems(vpc_cidr, is_new=False)),
+            lambda: check_zone_ids("node_subnet_ids", node_subnet_ids, region=Stack.of(self).region),
+            lambda: refuse_for(_subnet_problems(node_subnet_ids, control_plane_subnet_ids)),
         )
-        if vpc_cidr is not None and not is_token(vpc_cidr) and (said := rules.cidr_problem(vpc_cidr, key="vpc_cidr")):
-            raise ValueError(f"vpc_cidr: {in_python(said)}")
-        region = Stack.of(self).region
-        for zone in node_subnet_ids:
-            check_zone_id("node_subnet_ids", zone, region=region)
-        _check_subnets(node_subnet_ids, control_plane_subnet_ids)
         private = list(dict.fromkeys(control_plane_subnet_ids or node_subnet_ids.values()))
         self._vpc = ec2.Vpc.from_vpc_attributes(
             self,
@@ -566,105 +573,122 @@ class _Subnet:
         )
 
 
-def _check_egress(
-    zones: Mapping[str, str], nat_gateways: int | None, endpoint_zones: Sequence[str] | None, *, is_closed: bool
-) -> None:
+def _egress_problems(
+    zones: Sequence[str], nat_gateways: int | None, endpoint_zones: Sequence[str] | None, *, is_closed: bool
+) -> Iterator[str]:
     if is_closed and nat_gateways is not None:
-        raise ValueError(
+        yield (
             f"nat_gateways: must be left out of a closed network, which has none, got {nat_gateways}; remove it or set "
             'egress="nat"'
         )
     if not is_closed and endpoint_zones is not None:
-        raise ValueError(
+        yield (
             "endpoint_zones: must be left out of a network with NAT gateways, which has no interface endpoints; remove "
             'it or set egress="closed"'
         )
-    chosen = list(zones) if endpoint_zones is None else list(endpoint_zones)
+        return
+    chosen = zones if endpoint_zones is None else endpoint_zones
     if problem := repeated_problem(chosen, key="endpoint_zones"):
-        raise ValueError(problem)
+        yield problem
     foreign = [zone for zone in chosen if zone not in zones]
-    if foreign or not chosen:
+    if endpoint_zones is not None and (foreign or not chosen):
         got = ", ".join(foreign) or "none"
-        raise ValueError(
-            f"endpoint_zones: must name at least one zone, all of {', '.join(zones)}, got {got}; leave it out for all"
-        )
+        listed = ", ".join(zones)
+        yield f"endpoint_zones: must name at least one zone, all of {listed}, got {got}; leave it out for all"
 
 
-def _check_file_system_zones(zones: Mapping[str, str], wanted: Sequence[str]) -> None:
+def _file_system_zone_problems(zones: Sequence[str], wanted: Sequence[str]) -> Iterator[str]:
     foreign = [zone for zone in wanted if zone not in zones]
     if foreign:
-        raise ValueError(
+        yield (
             f"file_system_zones: must be one of availability_zones ({', '.join(zones)}), got {', '.join(foreign)};"
             " leave out a zone without a file system of this network"
         )
 
 
-def _check(
-    vpc_cidr: str, zones: Mapping[str, str], *, region: str, nat_gateways: int, control_plane_zones: int
-) -> None:
-    problem = rules.cidr_problem(vpc_cidr, key="vpc_cidr")
-    if problem:
-        raise ValueError(f"vpc_cidr: {in_python(problem)}")
-    if problem := rules.ZONES.count_problem(len(zones), what="availability zones"):
-        raise ValueError(f"availability_zones: {problem}")
-    if not rules.FEWEST_ZONES <= control_plane_zones <= len(zones):
-        raise ValueError(
-            f"control_plane_zones: must be between {rules.FEWEST_ZONES}, which EKS needs, and {len(zones)}, the number"
+def _check_counts(zones: int, nat_gateways: int | None, control_plane_zones: int) -> None:
+    refuse_all(
+        (
+            lambda: refuse(fields.Network, nat_gateways=nat_gateways),
+            lambda: refuse_for(_gateway_problems(zones, 1 if nat_gateways is None else nat_gateways)),
+        ),
+        lambda: refuse_for(_zone_count_problems(zones, control_plane_zones)),
+    )
+
+
+def _gateway_problems(zones: int, nat_gateways: int) -> Iterator[str]:
+    # of too few zones another sentence says it
+    if zones >= rules.FEWEST_ZONES and (problem := rules.nat_gateways_problem(nat_gateways, zones=zones)):
+        yield f"nat_gateways: {in_python(problem)}"
+
+
+def _zone_count_problems(zones: int, control_plane_zones: int) -> Iterator[str]:
+    if problem := rules.ZONES.count_problem(zones, what="availability zones"):
+        yield f"availability_zones: {problem}"
+        return
+    if not rules.FEWEST_ZONES <= control_plane_zones <= zones:
+        yield (
+            f"control_plane_zones: must be between {rules.FEWEST_ZONES}, which EKS needs, and {zones}, the number"
             f" of availability_zones, got {control_plane_zones}; set control_plane_zones={rules.FEWEST_ZONES}"
         )
-    if problem := rules.nat_gateways_problem(nat_gateways, zones=len(zones)):
-        raise ValueError(f"nat_gateways: {in_python(problem)}")
-    problem = rules.vpc_size_problem(vpc_cidr, key="vpc_cidr")
+
+
+def _vpc_problems(vpc_cidr: str, *, is_new: bool = True) -> Iterator[str]:
+    problem = rules.cidr_problem(vpc_cidr, key="vpc_cidr")
+    if problem is None and is_new:
+        problem = rules.vpc_size_problem(vpc_cidr, key="vpc_cidr")
     if problem:
-        raise ValueError(f"vpc_cidr: {in_python(problem)}")
-    _check_zones(list(zones), control_plane_zones, region=region)
-    for zone, cidr in zones.items():
-        key = f"availability_zones[{zone!r}]"
-        if problem := rules.cidr_problem(cidr, key=key):
-            raise ValueError(f"{key}: {in_python(problem)}")
-    blocks = list(zones.values())
-    for index, (zone, cidr) in enumerate(zones.items()):
-        others = rules.blocks_beside(cidr, before=blocks[:index], after=blocks[index + 1 :])
-        key = f"availability_zones[{zone!r}]"
-        problem = rules.secondary_cidr_problem(cidr, primary=vpc_cidr, others=others, key=key)
-        if problem:
-            raise ValueError(f"{key}: {in_python(problem)}")
+        yield f"vpc_cidr: {in_python(problem)}"
 
 
-def _check_zones(zones: Sequence[str], control_plane_zones: int, *, region: str) -> None:
-    for zone in zones:
-        check_zone_id("availability_zones", zone, region=region)
+def _block_problems(vpc_cidr: str, zones: Mapping[str, str]) -> Iterator[str]:
+    keys = {zone: f"availability_zones[{zone!r}]" for zone in zones}
+    wrong = {zone: problem for zone, cidr in zones.items() if (problem := rules.cidr_problem(cidr, key=keys[zone]))}
+    yield from (f"{keys[zone]}: {in_python(problem)}" for zone, problem in wrong.items())
+    if any(_vpc_problems(vpc_cidr)):
+        return
+    right = [zone for zone in zones if zone not in wrong]
+    blocks = [zones[zone] for zone in right]
+    for index, zone in enumerate(right):
+        others = rules.blocks_beside(blocks[index], before=blocks[:index], after=blocks[index + 1 :])
+        key = keys[zone]
+        if problem := rules.secondary_cidr_problem(blocks[index], primary=vpc_cidr, others=others, key=key):
+            yield f"{key}: {in_python(problem)}"
+
+
+def _control_plane_problems(zones: Sequence[str], control_plane_zones: int) -> Iterator[str]:
     usable = len(regions.eks_control_plane_zones(zones)) >= control_plane_zones
-    for zone in zones[:control_plane_zones]:
+    for zone in zones[: max(0, control_plane_zones)]:
         if problem := regions.control_plane_problem(zone, first=control_plane_zones, enough=usable):
-            raise ValueError(f"availability_zones[{zone!r}]: {in_python(problem)}")
+            yield f"availability_zones[{zone!r}]: {in_python(problem)}"
 
 
-def check_zone_id(argument: str, zone: str, *, region: str) -> None:
-    """Raise ValueError if a key of ``argument`` is not the ID of a zone of ``region``, which may be a token."""
-    problem = regions.az_id_problem(zone, region="" if is_token(region) else region, key="the key")
-    if problem:
-        raise ValueError(f"{argument}[{zone!r}]: {in_python(problem)}")
+def check_zone_ids(argument: str, zones: Iterable[str], *, region: str) -> None:
+    """Raise ValueError for each key of ``argument`` that is not an AZ ID of ``region``, which may be a token."""
+    known = "" if is_token(region) else region
+    refuse_for(
+        f"{argument}[{zone!r}]: {in_python(problem)}"
+        for zone in zones
+        if (problem := regions.az_id_problem(zone, region=known, key="the key"))
+    )
 
 
-def _check_subnets(of_nodes: Mapping[str, str], of_control_plane: Sequence[str]) -> None:
+def _subnet_problems(of_nodes: Mapping[str, str], of_control_plane: Sequence[str]) -> Iterator[str]:
     zones = list(of_nodes)
     for index, first, subnet_id in repeated(of_nodes.values()):
-        raise ValueError(f"node_subnet_ids[{zones[index]!r}]: {rules.same_subnet_problem(subnet_id, zones[first])}")
-    problem = repeated_problem(of_control_plane, key="control_plane_subnet_ids")
-    if problem:
-        raise ValueError(problem)
+        yield f"node_subnet_ids[{zones[index]!r}]: {rules.same_subnet_problem(subnet_id, zones[first])}"
+    if problem := repeated_problem(of_control_plane, key="control_plane_subnet_ids"):
+        yield problem
 
 
-def _slots(vpc_cidr: str, *, needed: int) -> list[str]:
-    slots = list(rules.slots(vpc_cidr))
-    if len(slots) < needed:
-        wide_enough = rules.LONGEST_PREFIX - (needed - 1).bit_length()
-        raise ValueError(
-            f"vpc_cidr: must have room for {needed} subnets of /{rules.LONGEST_PREFIX} for EKS and NAT gateways, "
-            f"got {vpc_cidr}; set vpc_cidr to a /{wide_enough} or larger"
-        )
-    return slots
+def _check_room(vpc_cidr: str, *, needed: int) -> None:
+    if any(_vpc_problems(vpc_cidr)) or len(list(rules.slots(vpc_cidr))) >= needed:
+        return
+    wide_enough = rules.LONGEST_PREFIX - (needed - 1).bit_length()
+    raise ValueError(
+        f"vpc_cidr: must have room for {needed} subnets of /{rules.LONGEST_PREFIX} for EKS and NAT gateways, "
+        f"got {vpc_cidr}; set vpc_cidr to a /{wide_enough} or larger"
+    )
 
 
 def _flow_log_trust() -> Mapping[str, object]:

@@ -11,7 +11,7 @@ from hyperpod_cdk.catalog import operators
 from hyperpod_cdk.common.handler_functions import handler_function, handler_role
 from hyperpod_cdk.common.stack_arns import HERE
 from hyperpod_cdk.config.argument_types import judged
-from hyperpod_cdk.config.arguments import is_token, refuse, refuse_unlike
+from hyperpod_cdk.config.arguments import is_token, refuse, refuse_all, refuse_unlike
 from hyperpod_cdk.config.hyperpod import HyperPod
 from hyperpod_cdk.handlers.grafana import dashboards
 from hyperpod_cdk.operators.observability_addon import check_workspaces, workspace_endpoint
@@ -55,9 +55,11 @@ class GrafanaDashboards(Construct):
         prometheus_endpoint: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
-        refuse(HyperPod, cluster_name=cluster_name)
-        refuse_unlike(operators.PROMETHEUS_ENDPOINT, prometheus_endpoint=prometheus_endpoint)
-        check_workspaces(self, prometheus_workspace_arn, grafana_workspace_arn, is_grafana_here=True)
+        refuse_all(
+            lambda: refuse(HyperPod, cluster_name=cluster_name),
+            lambda: refuse_unlike(operators.PROMETHEUS_ENDPOINT, prometheus_endpoint=prometheus_endpoint),
+            lambda: check_workspaces(self, prometheus_workspace_arn, grafana_workspace_arn, is_grafana_here=True),
+        )
         cdk.CfnResource(
             self,
             "Resource",

@@ -22,9 +22,9 @@ from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, RESOURCE, acknow
 from hyperpod_cdk.common.physical_names import STACK_PART_LENGTH, stack_part
 from hyperpod_cdk.common.stack_arns import HERE, arn_of_aws, ec2_arn, id_of
 from hyperpod_cdk.config.argument_types import judged
-from hyperpod_cdk.config.arguments import is_token, refuse, refuse_unlike
+from hyperpod_cdk.config.arguments import is_token, refuse, refuse_all, refuse_unlike
 from hyperpod_cdk.config.eks import ExistingEks
-from hyperpod_cdk.eks.node_addons import NodeAddon, inline_policy
+from hyperpod_cdk.eks.node_addons import NodeAddon, check_addon, inline_policy
 
 _ACCESS, _GATED_ACCESS = addons.row(addons.INFERENCE).managed_policies
 _LONGEST_ROLE_NAME = 64
@@ -92,9 +92,12 @@ class InferenceOperator(Construct):
         addon_version: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
-        refuse_unlike(hyperpod.CLUSTER_ARN, cluster_arn=cluster_arn)
-        refuse(ExistingEks, oidc_provider_arn=oidc_provider_arn)
-        refuse_unlike(OIDC_ISSUER, oidc_issuer=oidc_issuer)
+        refuse_all(
+            lambda: check_addon(eks_cluster_name, addon_version),
+            lambda: refuse_unlike(hyperpod.CLUSTER_ARN, cluster_arn=cluster_arn),
+            lambda: refuse(ExistingEks, oidc_provider_arn=oidc_provider_arn),
+            lambda: refuse_unlike(OIDC_ISSUER, oidc_issuer=oidc_issuer),
+        )
         self._provider_arn = oidc_provider_arn
         self._issuer = oidc_issuer
         self.bucket: s3.Bucket = self._certificate_bucket(name)

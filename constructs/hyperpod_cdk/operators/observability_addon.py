@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
 
 import aws_cdk as cdk
 from aws_cdk import aws_aps as aps
@@ -14,13 +14,12 @@ from constructs import Construct
 
 from hyperpod_cdk.catalog import addons, arns, operators, regions
 from hyperpod_cdk.catalog.closest import closest
-from hyperpod_cdk.catalog.rules import Pattern, joined
-from hyperpod_cdk.catalog.sentences import in_python
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, acknowledge
 from hyperpod_cdk.common.stack_arns import HERE, arn_here, arn_of_aws
 from hyperpod_cdk.config.argument_types import judged
-from hyperpod_cdk.config.arguments import is_token, refuse_unlike
-from hyperpod_cdk.eks.node_addons import NodeAddon, PodRole
+from hyperpod_cdk.config.arguments import is_token, refuse_all, refuse_for, refuse_unlike
+from hyperpod_cdk.eks.node_addons import NodeAddon, PodRole, check_addon
 
 
 @judged()
@@ -142,9 +141,13 @@ class ObservabilityAddon(Construct):
         addon_version: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
-        check_workspaces(self, prometheus_workspace_arn, grafana_workspace_arn)
-        refuse_unlike(operators.PROMETHEUS_ENDPOINT, prometheus_endpoint=prometheus_endpoint)
-        refuse_unlike(operators.GRAFANA_WORKSPACE_NAME, grafana_workspace_name=grafana_workspace_name)
+        refuse_all(
+            lambda: check_addon(eks_cluster_name, addon_version),
+            lambda: check_workspaces(self, prometheus_workspace_arn, grafana_workspace_arn),
+            lambda: refuse_unlike(operators.PROMETHEUS_ENDPOINT, prometheus_endpoint=prometheus_endpoint),
+            lambda: refuse_unlike(operators.GRAFANA_WORKSPACE_NAME, grafana_workspace_name=grafana_workspace_name),
+            lambda: refuse_for(_level_problems(metrics or {})),
+        )
         configuration: dict[str, Any] = {
             "ampWorkspace": {
                 "arn": prometheus_workspace_arn,
@@ -186,18 +189,16 @@ def check_workspaces(scope: Construct, prometheus: str, grafana: str | None, *, 
 
     Grafana's may be in another region, unless ``is_grafana_here``.
     """
-    _check_arn(operators.PROMETHEUS_WORKSPACE_ARN, "prometheus_workspace_arn", prometheus)
-    if grafana is not None:
-        _check_arn(operators.GRAFANA_WORKSPACE_ARN, "grafana_workspace_arn", grafana)
-    _check_home(scope, prometheus, grafana, is_grafana_here=is_grafana_here)
-
-
-def _check_arn(pattern: Pattern, argument: str, arn: str) -> None:
-    if cdk.Token.is_unresolved(arn):
-        return
-    problem = pattern.problem(arn, key=argument)
-    if problem:
-        raise ValueError(f"{argument}: {in_python(problem)}")
+    refuse_all(
+        (
+            lambda: refuse_unlike(operators.PROMETHEUS_WORKSPACE_ARN, prometheus_workspace_arn=prometheus),
+            lambda: refuse_for(_home_problems(scope, "prometheus_workspace_arn", prometheus, is_here=True)),
+        ),
+        (
+            lambda: refuse_unlike(operators.GRAFANA_WORKSPACE_ARN, grafana_workspace_arn=grafana),
+            lambda: refuse_for(_home_problems(scope, "grafana_workspace_arn", grafana, is_here=is_grafana_here)),
+        ),
+    )
 
 
 def workspace_endpoint(workspace_arn: str) -> str:
@@ -214,33 +215,43 @@ def _address(region: str, workspace_id: str) -> str:
 
 
 def _levels(metrics: Mapping[str, str]) -> dict[str, Any]:
-    found = {}
+    return {
+        operators.METRICS[name].key: {
+            "level": level.upper(),
+            "scrapeInterval": operators.SCRAPE_INTERVAL_SECONDS,
+        }
+        for name, level in metrics.items()
+    }
+
+
+def _level_problems(metrics: Mapping[str, str]) -> Iterator[str]:
     for name, level in metrics.items():
         category = operators.METRICS.get(name)
         if category is None:
             near = closest(name, operators.METRICS)
             fix = f"did you mean {near}?" if near else "remove it"
-            raise ValueError(f'metrics: must be categories of {", ".join(operators.METRICS)}, got "{name}"; {fix}')
-        if level not in category.levels:
+            yield f'metrics: must be categories of {", ".join(operators.METRICS)}, got "{name}"; {fix}'
+        elif level not in category.levels:
             allowed = joined(category.levels, last="or")
-            raise ValueError(f'metrics[{name!r}]: must be {allowed}, got "{level}"; set one of these')
-        found[category.key] = {"level": level.upper(), "scrapeInterval": operators.SCRAPE_INTERVAL_SECONDS}
-    return found
+            yield f'metrics[{name!r}]: must be {allowed}, got "{level}"; set one of these'
 
 
-def _check_home(scope: Construct, prometheus: str, grafana: str | None, *, is_grafana_here: bool) -> None:
+def _home_problems(
+    scope: Construct,
+    key: Literal["prometheus_workspace_arn", "grafana_workspace_arn"],
+    arn: str | None,
+    *,
+    is_here: bool,
+) -> Iterator[str]:
     stack = cdk.Stack.of(scope)
     partition = None if is_token(stack.region) else regions.partition_of(stack.region)
-    for key, arn in (("prometheus_workspace_arn", prometheus), ("grafana_workspace_arn", grafana)):
-        if arn is None or is_token(arn) or partition is None or is_token(stack.account):
-            continue
-        otherwise = f"make one with {'PrometheusWorkspace' if arn == prometheus else 'GrafanaWorkspace'}"
-        problem = arns.workspace_home_problem(arn, partition=partition, account=stack.account, otherwise=otherwise)
-        if problem is None and arn == prometheus:
-            problem = arns.workspace_region_problem(arn, region=stack.region, otherwise=otherwise)
-        elif problem is None and is_grafana_here:
-            problem = arns.workspace_region_problem(
-                arn, region=stack.region, otherwise=otherwise, why="which the function asks"
-            )
-        if problem:
-            raise ValueError(f"{key}: {problem}")
+    if arn is None or is_token(arn) or partition is None or is_token(stack.account):
+        return
+    is_prometheus = key == "prometheus_workspace_arn"
+    otherwise = f"make one with {'PrometheusWorkspace' if is_prometheus else 'GrafanaWorkspace'}"
+    problem = arns.workspace_home_problem(arn, partition=partition, account=stack.account, otherwise=otherwise)
+    if problem is None and is_here:
+        why = {} if is_prometheus else {"why": "which the function asks"}
+        problem = arns.workspace_region_problem(arn, region=stack.region, otherwise=otherwise, **why)
+    if problem:
+        yield f"{key}: {problem}"

@@ -15,7 +15,7 @@ from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, acknowledge
 from hyperpod_cdk.common.physical_names import stack_part
 from hyperpod_cdk.common.stack_arns import HERE, arn_here, arn_of_aws
 from hyperpod_cdk.config.argument_types import judged
-from hyperpod_cdk.eks.node_addons import NodeAddon, PodRole
+from hyperpod_cdk.eks.node_addons import NodeAddon, PodRole, check_addon
 
 _AGENT_POLICY = "AmazonSSMManagedInstanceCore"
 _NAMES = ("Controller", "Router")
@@ -57,6 +57,7 @@ class Spaces(Construct):
         addon_version: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
+        check_addon(eks_cluster_name, addon_version)
         row = addons.row(addons.SPACES)
         pods = [
             PodRole(

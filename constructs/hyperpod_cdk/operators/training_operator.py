@@ -10,8 +10,8 @@ from hyperpod_cdk.catalog import addons
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, acknowledge
 from hyperpod_cdk.common.stack_arns import arn_of_aws
 from hyperpod_cdk.config.argument_types import judged
-from hyperpod_cdk.config.arguments import refuse_unlike
-from hyperpod_cdk.eks.node_addons import POD_IDENTITY_TRUST, NodeAddon
+from hyperpod_cdk.config.arguments import refuse_all, refuse_for, refuse_unlike
+from hyperpod_cdk.eks.node_addons import POD_IDENTITY_TRUST, NodeAddon, check_addon
 
 
 @judged()
@@ -48,12 +48,15 @@ class TrainingOperator(Construct):
         cert_manager_version: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
-        if cert_manager is not None and cert_manager_version is not None:
-            raise ValueError(
-                "cert_manager_version: must be left out with cert_manager, which has its own, "
-                f"got {cert_manager_version}; remove one of the two"
-            )
-        refuse_unlike(addons.VERSION, cert_manager_version=cert_manager_version)
+        both = (
+            "cert_manager_version: must be left out with cert_manager, which has its own, "
+            f"got {cert_manager_version}; remove one of the two"
+        )
+        refuse_all(
+            lambda: check_addon(eks_cluster_name, addon_version),
+            lambda: refuse_for([both] if cert_manager is not None and cert_manager_version is not None else ()),
+            lambda: refuse_unlike(addons.VERSION, cert_manager_version=cert_manager_version),
+        )
         row = addons.row(addons.TRAINING_OPERATOR)
         self.cert_manager: IDependable = cert_manager or NodeAddon(
             self,

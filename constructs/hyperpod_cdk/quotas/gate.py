@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, get_args
 
 import aws_cdk as cdk
@@ -19,7 +19,7 @@ from hyperpod_cdk.common.handler_functions import handler_function, handler_role
 from hyperpod_cdk.common.stack_arns import arn_here
 from hyperpod_cdk.common.waiting import wait_for
 from hyperpod_cdk.config.argument_types import judged
-from hyperpod_cdk.config.arguments import refuse
+from hyperpod_cdk.config.arguments import refuse, refuse_all, refuse_for
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.source import describe
 from hyperpod_cdk.handlers.quota_gate.comparison import Requirement, to_properties
@@ -90,8 +90,10 @@ class QuotaGate(Construct):
         timeout_seconds: int = 120,
     ) -> None:
         super().__init__(scope, construct_id)
-        _check(requirements, mode=mode, timeout_seconds=timeout_seconds)
-        refuse(Environment, called={"name": "environment_name"}, name=environment_name or None)
+        refuse_all(
+            lambda: refuse_for(_problems(requirements, mode=mode, timeout_seconds=timeout_seconds)),
+            lambda: refuse(Environment, called={"name": "environment_name"}, name=environment_name or None),
+        )
         own = own or Own(stacks=(cdk.Stack.of(self).stack_name,))
         self.log_group: logs.CfnLogGroup = logs.CfnLogGroup(self, "Logs", retention_in_days=90)
         self.log_group.apply_removal_policy(cdk.RemovalPolicy.RETAIN)
@@ -168,35 +170,34 @@ def _digest(data: object) -> str:
     return hashlib.sha256(json.dumps(data, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def _check(requirements: Sequence[Requirement], *, mode: str, timeout_seconds: int) -> None:
+def _problems(requirements: Sequence[Requirement], *, mode: str, timeout_seconds: int) -> Iterator[str]:
     if mode not in get_args(Mode):
-        raise ValueError(
+        yield (
             f"mode: must be {joined(get_args(Mode), last='or')}, got {describe(mode)};"
             " leave out the gate to turn it off"
         )
     if not _SHORTEST_TIMEOUT_SECONDS <= timeout_seconds <= _LONGEST_TIMEOUT_SECONDS:
-        raise ValueError(
+        yield (
             f"timeout_seconds: must be between {_SHORTEST_TIMEOUT_SECONDS} and {_LONGEST_TIMEOUT_SECONDS}, "
             f"got {timeout_seconds}; leave it out for 120"
         )
     if not requirements:
-        raise ValueError("requirements: must have at least one requirement, got none; leave out the gate")
+        yield "requirements: must have at least one requirement, got none; leave out the gate"
     keys = [requirement.key for requirement in requirements]
-    twice = next((key for key in keys if keys.count(key) > 1), None)
-    if twice is not None:
-        raise ValueError(f"requirements: must have a key each, got {twice} twice; give the second another key")
+    for key in dict.fromkeys(each for each in keys if keys.count(each) > 1):
+        yield f"requirements: must have a key each, got {key} twice; give the second another key"
     for requirement in requirements:
-        if requirement.usage:
-            _check_kind(requirement)
+        if requirement.usage and not _is_readable(requirement):
+            got = repr(requirement.usage)
+            yield f"requirements: {requirement.key} must name a kind of use that the gate can read, got {got}"
 
 
-def _check_kind(requirement: Requirement) -> None:
+def _is_readable(requirement: Requirement) -> bool:
     try:
         calls_of(requirement.usage)
     except KeyError:
-        raise ValueError(
-            f"requirements: {requirement.key} must name a kind of use that the gate can read, got {requirement.usage!r}"
-        ) from None
+        return False
+    return True
 
 
 def _answer_seconds(timeout_seconds: int) -> int:

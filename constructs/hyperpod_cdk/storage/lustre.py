@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from dataclasses import fields as dataclass_fields
 from typing import Any, Literal, TypeAlias
 
 from aws_cdk import CfnTag, RemovalPolicy, Stack
@@ -23,7 +24,8 @@ from hyperpod_cdk.common.physical_names import stack_part
 from hyperpod_cdk.common.stack_arns import arn_here, id_of
 from hyperpod_cdk.config import storage as fields
 from hyperpod_cdk.config.argument_types import judged
-from hyperpod_cdk.config.arguments import is_token, problems, refuse
+from hyperpod_cdk.config.arguments import is_token, refuse, refuse_all, refuse_for, refused
+from hyperpod_cdk.config.draft import UNKNOWN, certain
 
 Event = Literal["new", "changed", "deleted"]
 
@@ -236,27 +238,27 @@ class LustreFileSystem(Construct):
             from_backup=from_backup is not None,
             data_repositories=len(data_repositories),
         )
-        refuse(fields.Lustre, from_backup=from_backup)
-        _check_settings(settings)
+        place = _Place(Stack.of(self).region, availability_zone_id, client_availability_zone_ids)
+        wrong_name = None if name is None or is_token(name) else tags.value_problem(name, "name")
+        refuse_all(
+            lambda: refuse_for(_problems(settings, place, has_key=kms_key is not None)),
+            lambda: refuse(
+                fields.Lustre,
+                from_backup=from_backup,
+                compression=compression,
+                maintenance_window=maintenance_window,
+                log_level=log_level,
+            ),
+            lambda: _check_data_repositories(data_repositories),
+            (
+                lambda: refuse_for(_backup_time_problems(backup_retention_days, backup_start_time)),
+                lambda: refuse(
+                    fields.Backups, called={"start_time": "backup_start_time"}, start_time=backup_start_time
+                ),
+            ),
+            lambda: refuse_for([f"name: {wrong_name}"] if wrong_name else ()),
+        )
         settings = _completed(settings)
-        _check_performance(settings)
-        region = Stack.of(self).region
-        kind = rules.DEPLOYMENT_TYPES[deployment_type]
-        _check_place(region, availability_zone_id, client_availability_zone_ids, efa=efa, deployment_type=kind)
-        if not is_token(availability_zone_id):
-            for key, sentence in rules.local_zone_problems(availability_zone_id, settings):
-                raise ValueError(f"{key}: {in_python(sentence)}")
-        _check_compression(compression)
-        _check_data_repositories(data_repositories)
-        _check_times(backup_retention_days, backup_start_time, maintenance_window)
-        if kms_key is not None and deployment_type == rules.SCRATCH:
-            raise ValueError(
-                f"kms_key: must be left out with {rules.SCRATCH}, which FSx encrypts with a key of its own; leave it"
-                ' out, or set deployment_type="persistent_2"'
-            )
-        refuse(fields.Lustre, log_level=log_level)
-        if name is not None and not is_token(name) and (problem := tags.value_problem(name, "name")):
-            raise ValueError(f"name: {problem}")
         label = name or tags.of_path(self.node.path)
         groups: list[ec2.CfnSecurityGroup] = []
         among_servers: list[_Rule] = []
@@ -296,7 +298,7 @@ class LustreFileSystem(Construct):
             kms_key_id=kms_key.key_arn if kms_key else None,
             backup_id=from_backup,
             lustre_configuration=fsx.CfnFileSystem.LustreConfigurationProperty(
-                deployment_type=kind,
+                deployment_type=rules.DEPLOYMENT_TYPES[deployment_type],
                 data_compression_type=_COMPRESSION_TYPES[compression],
                 automatic_backup_retention_days=backup_retention_days,
                 daily_automatic_backup_start_time=backup_start_time,
@@ -453,92 +455,162 @@ def _performance(settings: rules.Settings) -> dict[str, Any]:
     }
 
 
-def _check_settings(settings: rules.Settings) -> None:
-    refuse(
-        fields.Lustre,
-        deployment_type=settings.deployment_type,
-        storage_type=settings.storage_type,
-        efa=settings.efa,
-    )
-    if problem := next(problems(fields.ReadCache, {"sizing": settings.read_cache}), None):
-        raise ValueError(f"read_cache.{problem}")
-    if not is_token(settings.backup_days) and settings.backup_days is not None:
-        problem = rules.BACKUP_RETENTION_DAYS.problem(settings.backup_days, key="backup_retention_days")
-        if problem:
-            raise ValueError(f"backup_retention_days: {in_python(problem)}")
-    for name, sentence in rules.combination_problems(settings):
-        raise ValueError(f"{_ARGUMENTS.get(name, name)}: {in_python(sentence)}")
+@dataclass(frozen=True)
+class _Place:
+    """Where a file system is and where its clients are."""
+
+    region: str
+    own_zone: str
+    client_zones: Sequence[str]
+
+
+def _problems(settings: rules.Settings, place: _Place, *, has_key: bool) -> Iterator[str]:
+    """Yield what is wrong with settings; what one rule refuses is unknown to those after it."""
+    known = settings
+    wrong_zones = list(_zone_problems(place))
+    yield from (f"{key}: {in_python(problem)}" for key, problem in wrong_zones)
+    for rule in (
+        _value_problems,
+        rules.combination_problems,
+        _throughput_problems,
+        _capacity_problems,
+        _metadata_problems,
+        _tiering_problems,
+        lambda known: _region_problems(known, place.region),
+        lambda known: () if wrong_zones else _neighborhood_problems(known, place),
+        lambda known: _key_problems(known, has_key=has_key),
+    ):
+        found = list(certain(iter(rule(known))))
+        yield from (f"{_ARGUMENTS.get(key, key)}: {in_python(problem)}" for key, problem in found)
+        wrong = {_SETTINGS.get(key, key) for key, _ in found} & _NAMES
+        known = replace(known, **dict.fromkeys(wrong, UNKNOWN))
 
 
 _ARGUMENTS = {"backups": "backup_retention_days"}
+_SETTINGS = {
+    "backups": "backup_days",
+    "backup_retention_days": "backup_days",
+    "read_cache.sizing": "read_cache",
+    "read_cache.size_gib": "read_cache_gib",
+}
+"""What a sentence is about -> the setting that is wrong, where their names differ."""
+
+_NAMES = {field.name for field in dataclass_fields(rules.Settings)}
 
 
-def _check_performance(settings: rules.Settings) -> None:
-    for name, problem in _performance_problems(settings):
-        if problem:
-            raise ValueError(f"{name}: {in_python(problem)}")
+def _value_problems(settings: rules.Settings) -> Iterator[tuple[str, str]]:
+    values = {name: getattr(settings, name) for name in ("deployment_type", "storage_type", "efa")}
+    yield from refused(fields.Lustre, values)
+    for key, problem in refused(fields.ReadCache, {"sizing": settings.read_cache}):
+        yield f"read_cache.{key}", problem
+    if not is_token(settings.backup_days) and settings.backup_days is not None:
+        too_many = rules.BACKUP_RETENTION_DAYS.problem(settings.backup_days, key="backup_retention_days")
+        if too_many:
+            yield "backup_retention_days", too_many
 
 
-def _performance_problems(settings: rules.Settings) -> Iterator[tuple[str, str | None]]:
-    throughput, capacity = settings.throughput_mbps_per_tib, settings.capacity_gib
-    if throughput is not None and not is_token(throughput):
-        yield "throughput_mbps_per_tib", rules.throughput_problem(throughput)
-    if capacity is not None and not is_token(capacity):
-        efa = settings.efa and not is_token(throughput)
-        yield "capacity_gib", rules.capacity_problem(capacity, throughput_mbps_per_tib=throughput or 0, efa=efa)
-    if settings.metadata_iops is not None and not is_token(settings.metadata_iops):
-        tiering = settings.storage_type == rules.INTELLIGENT_TIERING
-        judge = rules.tiering_metadata_iops_problem if tiering else rules.metadata_iops_problem
-        yield "metadata_iops", judge(settings.metadata_iops)
-    in_all = settings.throughput_capacity_mbps
-    if in_all is not None and not is_token(in_all):
-        yield "throughput_capacity_mbps", rules.tiering_throughput_problem(in_all)
-        size = settings.read_cache_gib
-        if size is not None and not is_token(size):
-            yield "read_cache.size_gib", rules.read_cache_problem(size, throughput_capacity_mbps=in_all)
+def _throughput_problems(settings: rules.Settings) -> Iterator[tuple[str, str]]:
+    throughput = _completed(settings).throughput_mbps_per_tib
+    if throughput is not None and not is_token(throughput) and (problem := rules.throughput_problem(throughput)):
+        yield "throughput_mbps_per_tib", problem
 
 
-def _check_times(retention_days: int | None, start_time: str | None, maintenance_window: str | None) -> None:
+def _capacity_problems(settings: rules.Settings) -> Iterator[tuple[str, str]]:
+    throughput, capacity = _completed(settings).throughput_mbps_per_tib, settings.capacity_gib
+    if capacity is None or is_token(capacity):
+        return
+    efa = settings.efa and not is_token(throughput)
+    if problem := rules.capacity_problem(capacity, throughput_mbps_per_tib=throughput or 0, efa=efa):
+        yield "capacity_gib", problem
+
+
+def _metadata_problems(settings: rules.Settings) -> Iterator[tuple[str, str]]:
+    if settings.metadata_iops is None or is_token(settings.metadata_iops):
+        return
+    tiering = settings.storage_type == rules.INTELLIGENT_TIERING
+    judge = rules.tiering_metadata_iops_problem if tiering else rules.metadata_iops_problem
+    if problem := judge(settings.metadata_iops):
+        yield "metadata_iops", problem
+
+
+def _tiering_problems(settings: rules.Settings) -> Iterator[tuple[str, str]]:
+    in_all, size = settings.throughput_capacity_mbps, settings.read_cache_gib
+    if in_all is None or is_token(in_all):
+        return
+    if problem := rules.tiering_throughput_problem(in_all):
+        yield "throughput_capacity_mbps", problem
+    elif size is None or is_token(size):
+        return
+    elif problem := rules.read_cache_problem(size, throughput_capacity_mbps=in_all):
+        yield "read_cache.size_gib", problem
+
+
+def _backup_time_problems(retention_days: int | None, start_time: str | None) -> Iterator[str]:
     if start_time is not None and not retention_days:
-        problem = rules.backup_time_problem(start_time, key="backup_retention_days")
-        raise ValueError(f"backup_start_time: {problem}")
-    refuse(fields.Backups, called={"start_time": "backup_start_time"}, start_time=start_time)
-    refuse(fields.Lustre, maintenance_window=maintenance_window)
+        yield f"backup_start_time: {rules.backup_time_problem(start_time, key='backup_retention_days')}"
 
 
-def _check_place(region: str, own_zone: str, client_zones: Sequence[str], *, efa: bool, deployment_type: str) -> None:
-    problem = rules.region_problem(region, efa=efa, deployment_type=deployment_type)
-    if problem:
-        raise ValueError(f"region: {in_python(problem)}")
-    for key, zones in (("availability_zone_id", [own_zone]), ("client_availability_zone_ids", client_zones)):
+def _region_problems(settings: rules.Settings, region: str) -> Iterator[tuple[str, str]]:
+    kind = rules.DEPLOYMENT_TYPES[settings.deployment_type]
+    if problem := rules.region_problem(region, efa=settings.efa, deployment_type=kind):
+        yield "region", problem
+
+
+def _zone_problems(place: _Place) -> Iterator[tuple[str, str]]:
+    for key, zones in (
+        ("availability_zone_id", [place.own_zone]),
+        ("client_availability_zone_ids", place.client_zones),
+    ):
         for zone in zones:
-            wrong = None if is_token(zone) else regions.az_id_problem(zone, region=region, key=key)
-            if wrong:
-                raise ValueError(f"{key}: {in_python(wrong)}")
-    elsewhere = sorted({zone for zone in client_zones if zone != own_zone and not is_token(zone)})
-    if efa and elsewhere and not is_token(own_zone):
+            problem = None if is_token(zone) else regions.az_id_problem(zone, region=place.region, key=key)
+            if problem:
+                yield key, problem
+
+
+def _neighborhood_problems(settings: rules.Settings, place: _Place) -> Iterator[tuple[str, str]]:
+    """Yield what is not offered in the zone, and what its distance from the clients rules out."""
+    zone = place.own_zone
+    if is_token(zone):
+        return
+    elsewhere = sorted({each for each in place.client_zones if each != zone and not is_token(each)})
+    if settings.efa and elsewhere:
         move = f"put the file system in {elsewhere[0]}"
-        problem = rules.far_users_problem(own_zone, far=f"clients in {joined(elsewhere)}", move=move)
-        raise ValueError(f"efa: {in_python(problem)}")
+        yield "efa", rules.far_users_problem(zone, far=f"clients in {joined(elsewhere)}", move=move)
+    yield from rules.local_zone_problems(zone, settings)
 
 
-def _check_compression(compression: str) -> None:
-    refuse(fields.Lustre, compression=compression)
+def _key_problems(settings: rules.Settings, *, has_key: bool) -> Iterator[tuple[str, str]]:
+    if has_key and settings.deployment_type == rules.SCRATCH:
+        said = f"must be left out with {rules.SCRATCH}, which FSx encrypts with a key of its own; leave it out, or set"
+        yield "kms_key", f'{said} deployment_type="persistent_2"'
 
 
 def _check_data_repositories(repositories: Sequence[DataRepository]) -> None:
+    values = [asdict(each) for each in repositories]
+    is_known = not any(is_token(value) for each in repositories for value in (each.path, each.s3_uri))
+    refuse_all(
+        (
+            lambda: refuse(fields.Lustre, data_repositories=values if is_known else None),
+            lambda: refuse_for(_link_problems(repositories)),
+        ),
+        lambda: refuse_for(_repository_problems(repositories)),
+    )
+
+
+def _repository_problems(repositories: Sequence[DataRepository]) -> Iterator[str]:
     problem = rules.DATA_REPOSITORIES.count_problem(len(repositories), what="data repositories")
     if problem:
-        raise ValueError(f"data_repositories: {problem}")
-    if not any(is_token(value) for each in repositories for value in (each.path, each.s3_uri)):
-        refuse(fields.Lustre, data_repositories=[asdict(each) for each in repositories])
+        yield f"data_repositories: {problem}"
     for index, repository in enumerate(repositories):
         for key, events in (("auto_import", repository.auto_import), ("auto_export", repository.auto_export)):
             if problem := repeated_problem(events, key=key):
-                raise ValueError(f"data_repositories[{index}].{problem}")
+                yield f"data_repositories[{index}].{problem}"
+
+
+def _link_problems(repositories: Sequence[DataRepository]) -> Iterator[str]:
     links = [(each.path, each.s3_uri) for each in repositories]
     for index, key, problem in rules.link_problems(links):
-        raise ValueError(f"data_repositories[{index}].{key}: {problem}")
+        yield f"data_repositories[{index}].{key}: {problem}"
 
 
 def _spelt(path: str) -> str:

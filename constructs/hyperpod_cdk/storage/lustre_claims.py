@@ -14,9 +14,9 @@ from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, acknowledge
 from hyperpod_cdk.common.stack_arns import arn_of_aws
 from hyperpod_cdk.config import storage as fields
 from hyperpod_cdk.config.argument_types import judged
-from hyperpod_cdk.config.arguments import refuse
-from hyperpod_cdk.eks.node_addons import POD_IDENTITY_TRUST, driver_addon
-from hyperpod_cdk.storage.volume_claims import VolumeClaims
+from hyperpod_cdk.config.arguments import refuse, refuse_all
+from hyperpod_cdk.eks.node_addons import POD_IDENTITY_TRUST, check_addon, driver_addon
+from hyperpod_cdk.storage.volume_claims import VolumeClaims, check_claims
 
 
 @judged(known=("claim_name", "namespaces"))
@@ -73,12 +73,15 @@ class LustreClaims(VolumeClaims):
             "volumeHandle": file_system_id,
             "volumeAttributes": {"dnsname": dns_name, "mountname": mount_name},
         }
-        refuse(
-            fields.ExistingLustre,
-            file_system_id=file_system_id,
-            dns_name=dns_name,
-            mount_name=mount_name,
-            capacity_gib=capacity_gib,
+        refuse_all(
+            lambda: refuse(
+                fields.ExistingLustre,
+                file_system_id=file_system_id,
+                dns_name=dns_name,
+                mount_name=mount_name,
+                capacity_gib=capacity_gib,
+            ),
+            lambda: check_claims(claim_name, namespaces),
         )
         super().__init__(
             scope,
@@ -126,6 +129,7 @@ class FsxCsiDriver(Construct):
         makes_file_systems: bool = False,
     ) -> None:
         super().__init__(scope, construct_id)
+        check_addon(eks_cluster_name, addon_version)
         driver = addons.row(addons.FSX_CSI_DRIVER)
         policies = driver.managed_policies if makes_file_systems else ()
         role = iam.CfnRole(

@@ -17,10 +17,10 @@ from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.common.stack_arns import HERE
 from hyperpod_cdk.config import storage as fields
 from hyperpod_cdk.config.argument_types import judged
-from hyperpod_cdk.config.arguments import is_token, refuse
+from hyperpod_cdk.config.arguments import is_token, refuse, refuse_all, refuse_for
 from hyperpod_cdk.config.environment import Environment
-from hyperpod_cdk.eks.node_addons import POD_IDENTITY_TRUST, driver_addon
-from hyperpod_cdk.storage.volume_claims import VolumeClaims
+from hyperpod_cdk.eks.node_addons import POD_IDENTITY_TRUST, check_addon, driver_addon
+from hyperpod_cdk.storage.volume_claims import VolumeClaims, check_claims
 
 CSI_DRIVER = "s3.csi.aws.com"
 """Name of the Kubernetes driver in a static persistent volume."""
@@ -63,19 +63,21 @@ class MountedBucket:
 
     def __post_init__(self) -> None:
         """Raise ValueError for contradictory values."""
-        refuse(
-            fields.S3Volume,
-            bucket=self.bucket,
-            prefix=self.prefix,
-            read_only=self.read_only,
-            allow_delete=self.allow_delete,
-            allow_overwrite=self.allow_overwrite,
-            kms_key_arn=self.kms_key_arn,
-        )
-        for key, problem in s3_places.read_only_problems(
+        contradictory = s3_places.read_only_problems(
             read_only=self.read_only, allow_delete=self.allow_delete, allow_overwrite=self.allow_overwrite
-        ):
-            raise ValueError(f"{key}: {in_python(problem)}")
+        )
+        refuse_all(
+            lambda: refuse(
+                fields.S3Volume,
+                bucket=self.bucket,
+                prefix=self.prefix,
+                read_only=self.read_only,
+                allow_delete=self.allow_delete,
+                allow_overwrite=self.allow_overwrite,
+                kms_key_arn=self.kms_key_arn,
+            ),
+            lambda: refuse_for(f"{key}: {in_python(problem)}" for key, problem in contradictory),
+        )
 
 
 @judged(known=("claim_name", "namespaces"))
@@ -122,13 +124,14 @@ class S3Claims(VolumeClaims):
         gid: int | None = None,
         create_namespaces: bool = False,
     ) -> None:
-        refuse(fields.S3Volume, uid=uid, gid=gid)
-        refuse(Environment, region=region)
-        key = bucket.kms_key_arn
-        if key is not None and not is_token(key) and not is_token(region):
-            problem = arns.bucket_key_problem(key, region=region)
-            if problem:
-                raise ValueError(f"bucket.kms_key_arn: {problem}")
+        refuse_all(
+            lambda: refuse(fields.S3Volume, uid=uid, gid=gid),
+            (
+                lambda: refuse(Environment, region=region),
+                lambda: refuse_for(_key_problems(bucket, region=region)),
+            ),
+            lambda: check_claims(claim_name, namespaces),
+        )
         options = list(_mount_options(bucket, region=region, uid=uid, gid=gid))
         super().__init__(
             scope,
@@ -180,9 +183,11 @@ class S3CsiDriver(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         driver = addons.row(addons.S3_CSI_DRIVER)
-        problem = None if addon_version is None else addons.s3_pod_identity_problem(addon_version)
-        if problem:
-            raise ValueError(f"addon_version: {problem}")
+        old = None if addon_version is None else addons.s3_pod_identity_problem(addon_version)
+        refuse_all(
+            lambda: check_addon(eks_cluster_name, addon_version),
+            lambda: refuse_for([f"addon_version: {old}"] if old else ()),
+        )
         statements = list(_statements(buckets))
         role = iam.CfnRole(
             self,
@@ -248,3 +253,11 @@ def _statements(buckets: Sequence[MountedBucket]) -> Iterator[Mapping[str, Any]]
                 "Resource": bucket.kms_key_arn,
                 "Condition": {"StringEquals": {"kms:ViaService": f"s3.{HERE.region}.{Aws.URL_SUFFIX}"}},
             }
+
+
+def _key_problems(bucket: MountedBucket, *, region: str) -> Iterator[str]:
+    key = bucket.kms_key_arn
+    if key is None or is_token(key) or is_token(region):
+        return
+    if problem := arns.bucket_key_problem(key, region=region):
+        yield f"bucket.kms_key_arn: {problem}"

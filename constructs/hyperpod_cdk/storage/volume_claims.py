@@ -13,7 +13,7 @@ from hyperpod_cdk.catalog import governance
 from hyperpod_cdk.catalog.rules import repeated_problem
 from hyperpod_cdk.common.manifests import applied_manifest
 from hyperpod_cdk.config import storage as fields
-from hyperpod_cdk.config.arguments import refuse
+from hyperpod_cdk.config.arguments import refuse, refuse_all, refuse_for
 
 MakeVolume = Callable[[str], Mapping[str, Any]]
 
@@ -46,11 +46,7 @@ class VolumeClaims(Construct):
         create_namespaces: bool = False,
     ) -> None:
         super().__init__(scope, construct_id)
-        refuse(fields.Claim, namespaces=namespaces)
-        refuse(fields.Claim, called={"name": "claim_name"}, name=claim_name)
-        problem = repeated_problem(namespaces, key="namespaces")
-        if problem:
-            raise ValueError(problem)
+        check_claims(claim_name, namespaces)
         self._manifests: dict[str, eks.KubernetesManifest] = {}
         self._namespaces: dict[str, eks.KubernetesManifest] = {}
         for namespace in namespaces:
@@ -132,3 +128,13 @@ def _claim(
             "resources": {"requests": {"storage": request}},
         },
     }
+
+
+def check_claims(claim_name: str, namespaces: Sequence[str]) -> None:
+    """Raise ValueError for a name that Kubernetes refuses, and for no, a repeated or an invalid namespace."""
+    again = repeated_problem(namespaces, key="namespaces")
+    refuse_all(
+        lambda: refuse(fields.Claim, namespaces=namespaces),
+        lambda: refuse(fields.Claim, called={"name": "claim_name"}, name=claim_name),
+        lambda: refuse_for([again] if again else ()),
+    )
