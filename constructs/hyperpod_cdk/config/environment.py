@@ -10,6 +10,7 @@ from hyperpod_cdk.catalog import hyperpod as rules
 from hyperpod_cdk.catalog import images, instance_types, regions, tags
 from hyperpod_cdk.catalog.arns import ACCOUNT_ID, ACCOUNT_ID_LENGTH
 from hyperpod_cdk.catalog.iam import PERMISSIONS_BOUNDARY
+from hyperpod_cdk.catalog.images import ChartImage
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.catalog.rules import SLUG_REGEX, Bound, Pattern
 from hyperpod_cdk.catalog.s3_places import BUCKET_NAME_MAXIMUM
@@ -216,16 +217,21 @@ class Environment(Section):
         return tuple(row for name in sorted(names) if (row := self.instance_type(name)) is not None)
 
     @property
+    def images_to_copy(self) -> tuple[ChartImage, ...]:
+        """The images of the dependency chart that nodes need and ECR of the region does not have, by the catalog."""
+        partitions = self.hyperpod.gpu_partitions
+        return images.images_to_copy(self.types_of_groups, region=self.region, gpu_partitions=partitions)
+
+    @property
     def copied_images(self) -> tuple[str, ...]:
         """The images of the dependency chart that nodes pull from ``eks.image_registry``; none without a registry.
 
         By the catalog's table. What a template of the chart names is not among them: no value changes it.
         """
-        registry, partitions = self.eks.image_registry, self.hyperpod.gpu_partitions
+        registry = self.eks.image_registry
         if registry is None:
             return ()
-        wanted = images.images_to_copy(self.types_of_groups, region=self.region, gpu_partitions=partitions)
-        return tuple(images.copied_name(each.image, registry) for each in wanted if each.value)
+        return tuple(images.copied_name(each.image, registry) for each in self.images_to_copy if each.value)
 
     def threads_per_core(self, group: AnyGroup) -> int:
         """Return the threads per core of a group: the file's value, else 2 if all its types have SMT, else 1."""

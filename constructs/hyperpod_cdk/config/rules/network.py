@@ -214,8 +214,7 @@ def closed_network_reaches_its_images(environment: Environment) -> Iterator[Prob
     """Warn of images that nodes cannot pull in a closed network; refuse a registry that is certainly unreachable."""
     if not environment.network.is_closed:
         return
-    rows = environment.types_of_groups
-    wanted = images.images_to_copy(rows, region=environment.region, gpu_partitions=environment.hyperpod.gpu_partitions)
+    wanted = environment.images_to_copy
     registry, path = environment.eks.image_registry, ("eks", "image_registry")
     mirror = f"{environment.account}.dkr.ecr.{environment.region}.{regions.dns_suffix(environment.partition)}"
     if registry is None:
