@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hyperpod_cdk.catalog import addons
+from hyperpod_cdk.catalog import addons, images
 from hyperpod_cdk.catalog.kubernetes import kubectl_minors
 from hyperpod_cdk.checks.answers import AddonVersions, KubernetesVersionAnswer, NotAnswered
 from hyperpod_cdk.checks.eks import wanted_addons
 from hyperpod_cdk.checks.model import Case, Result, Status
 from hyperpod_cdk.checks.run import offline
+from hyperpod_cdk.eks.charts import LOCK_FILE, ChartLock
 from tests.support.fake_aws import FakeAws
 
 CaseOf = Callable[..., Case]
@@ -634,6 +636,42 @@ def test_a_registry_that_is_not_asked(
     (skipped,) = result.skipped
     assert (skipped.reason, skipped.path) == (f"{reason} of us-east-1", "eks.image_registry")
     assert (result.status, fake_aws.asked) == (Status.SKIPPED, [])
+
+
+OTHER_CHART = "ab" * 20
+
+
+@pytest.mark.parametrize(
+    ("lock", "reason"),
+    [
+        (
+            ChartLock.packaged_text().replace(images.CHART_COMMIT, OTHER_CHART),
+            (
+                f"charts/charts.lock.yaml names the chart at {OTHER_CHART[:12]}, and its images are known at"
+                f" {images.CHART_COMMIT[:12]}; 'hyperpod-cdk charts images' reads them from the pulled chart"
+            ),
+        ),
+        ("commit: [", "{}: is not a chart lock"),
+    ],
+)
+def test_the_images_of_another_chart_are_not_judged(
+    case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws, tmp_path: Path, *, lock: str, reason: str
+) -> None:
+    file = tmp_path / LOCK_FILE
+    file.parent.mkdir()
+    file.write_text(lock, encoding="utf-8")
+    result = run_check(IMAGES, case_of({"eks.image_registry": MIRROR}, project=tmp_path), fake_aws)
+    (skipped,) = result.skipped
+    assert skipped.reason.startswith(reason.format(f"{file}:1"))
+    assert (result.status, skipped.path, fake_aws.asked) == (Status.SKIPPED, "eks.image_registry", [])
+
+
+def test_a_project_without_a_lock_has_the_chart_of_the_library(
+    case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws, tmp_path: Path
+) -> None:
+    mirrored(fake_aws)
+    result = run_check(IMAGES, case_of({"eks.image_registry": MIRROR}, project=tmp_path), fake_aws)
+    assert result.status is Status.PASSED
 
 
 def test_a_file_without_a_registry_has_no_copies(case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws) -> None:

@@ -14,6 +14,7 @@ from hyperpod_cdk.checks.model import LOOKED, Case, Found, Skipped, check, error
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import Environment, InstanceGroup
 from hyperpod_cdk.config.wanted_addons import EVERYWHERE, asked_for
+from hyperpod_cdk.eks import charts
 
 AREA = "eks"
 
@@ -103,13 +104,14 @@ def addon_versions_exist(case: Case, aws: Aws) -> Iterator[Found]:
 @check(
     area=AREA,
     asks=("container_image_exists",),
-    inputs="eks.image_registry; the images of the dependency chart that the instance types of the file need and that"
-    f" are not in ECR of the region (table of {images.AS_OF}, chart at {images.CHART_COMMIT[:12]}).",
+    inputs="eks.image_registry; charts/charts.lock.yaml; the images of the dependency chart that the instance types of"
+    f" the file need and that are not in ECR of the region (table of {images.AS_OF}, chart at"
+    f" {images.CHART_COMMIT[:12]}).",
     passes="ECR has each image under its upstream name and tag, or the file names no registry.",
     fails="Never. A warning where an image is missing: its pods remain in ImagePullBackOff, on nodes that are billed."
     " The deployment succeeds without it, and a pull-through cache may fetch an image when it is first pulled.",
-    skips="ECR gives no answer about an image (the others are still compared), or the registry is not in ECR of the"
-    " region.",
+    skips="ECR gives no answer about an image (the others are still compared), the registry is not in ECR of the"
+    " region, or charts/charts.lock.yaml names another commit of the chart.",
     by_hand="aws ecr describe-images --registry-id 111122223333 --repository-name mirror/nvidia/k8s-device-plugin"
     " --image-ids imageTag=v0.16.1",
 )
@@ -122,6 +124,18 @@ def copied_images_are_in_the_registry(case: Case, aws: Aws) -> Iterator[Found]:
     home = images.ecr_registry(registry)
     if home is None or home.region != environment.region:
         yield Skipped(reason=f"{registry.partition('/')[0]} is not ECR of {environment.region}", path=path)
+        return
+    try:
+        commit = charts.ChartLock.load(case.project).commit
+    except charts.ChartError as unreadable:
+        yield Skipped(reason=str(unreadable), path=path)
+        return
+    if commit != images.CHART_COMMIT:
+        yield Skipped(
+            reason=f"{charts.LOCK_FILE} names the chart at {commit[:12]}, and its images are known at"
+            f" {images.CHART_COMMIT[:12]}; 'hyperpod-cdk charts images' reads them from the pulled chart",
+            path=path,
+        )
         return
 
     def is_there(copy: str) -> bool:
