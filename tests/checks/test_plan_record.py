@@ -6,6 +6,8 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
 
+import pytest
+
 from hyperpod_cdk.checks.answers import NotAnswered, ReservedCapacity, TrainingPlan
 from hyperpod_cdk.checks.model import Case
 from hyperpod_cdk.checks.plan_record import Missing, changes, describe_plans
@@ -154,6 +156,23 @@ def test_one_missing_plan_makes_no_record(case_of: CaseOf, fake_aws: FakeAws) ->
     assert describe_plans(environment, fake_aws, today=TODAY) == [
         Missing(path="hyperpod.instance_groups[2].training_plan_arn", reason="throttled", action="a:B")
     ]
+
+
+@pytest.mark.parametrize(
+    ("total", "blocks", "counted"),
+    [(3, True, 3), (0, True, 0), (None, True, 2), (3, False, 3), (None, False, None)],
+)
+def test_a_plan_whose_instances_are_unknown_makes_no_record(
+    case_of: CaseOf, fake_aws: FakeAws, *, total: int | None, blocks: bool, counted: int | None
+) -> None:
+    fake_aws.answers.training_plan = {ARN: answer(total=total, blocks=answer().blocks if blocks else ())}
+    found = describe_plans(case_of().environment, fake_aws, today=TODAY)
+    if counted is None:
+        path = "hyperpod.instance_groups[1].training_plan_arn"
+        assert found == [Missing(path=path, reason="AWS shows no number of total instances of plan h100-april")]
+    else:
+        assert isinstance(found, RecordedPlans)
+        assert found.plans[0].instance_count == counted
 
 
 def test_the_fee_is_recorded_where_aws_gives_one(case_of: CaseOf, fake_aws: FakeAws) -> None:

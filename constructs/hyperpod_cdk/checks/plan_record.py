@@ -33,7 +33,7 @@ class Missing:
 def describe_plans(environment: Environment, aws: Aws, *, today: date) -> RecordedPlans | list[Missing]:
     """Ask for every plan that the environment names; if one is missing, there is no record."""
     members = groups_by_plan(environment)
-    plans: list[TrainingPlan] = []
+    plans: list[tuple[TrainingPlan, int]] = []
     missing = []
     for (arn, groups), answer in zip(members.items(), together(aws.training_plan, members), strict=True):
         path = render_path((*groups[0][0], "training_plan_arn"))
@@ -42,12 +42,15 @@ def describe_plans(environment: Environment, aws: Aws, *, today: date) -> Record
         elif answer is None:
             where = f"account {environment.account} in {environment.region}"
             missing.append(Missing(path=path, reason=f"there is no plan {arn.rsplit('/', 1)[-1]} in {where}"))
+        elif (count := _instances(answer)) is None:
+            reason = f"AWS shows no number of total instances of plan {answer.name}"
+            missing.append(Missing(path=path, reason=reason))
         else:
-            plans.append(answer)
+            plans.append((answer, count))
     if missing:
         return missing
     ids: Mapping[str, str] = {}
-    if any(not block.availability_zone_id for plan in plans for block in plan.blocks):
+    if any(not block.availability_zone_id for plan, _ in plans for block in plan.blocks):
         try:
             ids = {zone.name: zone.zone_id for zone in aws.zones()}
         except NotAnswered as unanswered:
@@ -59,7 +62,7 @@ def describe_plans(environment: Environment, aws: Aws, *, today: date) -> Record
         recorded=today,
         account=environment.account,
         region=environment.region,
-        plans=tuple(_recorded(arn, plan, ids) for arn, plan in zip(members, plans, strict=True)),
+        plans=tuple(_recorded(arn, plan, count, ids) for arn, (plan, count) in zip(members, plans, strict=True)),
     )
 
 
@@ -122,14 +125,19 @@ def _shown(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def _recorded(arn: str, plan: TrainingPlan, ids: Mapping[str, str]) -> RecordedPlan:
+def _instances(plan: TrainingPlan) -> int | None:
+    """Return the number of instances of a plan: AWS's, else that of its largest block, None without both."""
+    return max((block.count for block in plan.blocks), default=None) if plan.total is None else plan.total
+
+
+def _recorded(arn: str, plan: TrainingPlan, count: int, ids: Mapping[str, str]) -> RecordedPlan:
     return RecordedPlan(
         # as the environment names it, because the record is looked up by this name
         arn=arn,
         name=plan.name,
         status=plan.status,
         target_resources=tuple(sorted(plan.target_resources)),
-        instance_count=max((block.count for block in plan.blocks), default=0) if plan.total is None else plan.total,
+        instance_count=count,
         blocks=tuple(_recorded_block(block, ids) for block in plan.blocks),
         upfront_fee=plan.upfront_fee,
         currency=plan.currency,
